@@ -1,0 +1,67 @@
+"""Checks of what users pass in: each names the parameter, the rule and the value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+__all__ = ["checked_choice", "checked_float", "checked_int"]
+
+
+def checked_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
+    """Return ``value`` as an ``int`` of at least ``minimum`` and at most ``maximum``.
+
+    Raises:
+        TypeError: If ``value`` is not an integer (a ``bool`` is not one).
+        ValueError: If it lies outside the bounds.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}")
+    number = int(value)
+    if number < minimum:
+        raise ValueError(f"`{name}` must be at least {minimum}, got {number}")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"`{name}` must be at most {maximum}, got {number}")
+    return number
+
+
+def checked_float(
+    name: str,
+    value: Any,
+    *,
+    at_least: float = -math.inf,
+    above: float = -math.inf,
+    at_most: float = math.inf,
+) -> float:
+    """Return ``value`` as a finite ``float`` within the bounds.
+
+    Raises:
+        TypeError: If ``value`` is not a real number (a ``bool`` is not one).
+        ValueError: If it is NaN, infinite or outside the bounds.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"`{name}` must be a real number, got {value!r}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"`{name}` must be finite, got {number}")
+    if not number >= at_least:
+        raise ValueError(f"`{name}` must be at least {at_least:g}, got {number}")
+    if not number > above:
+        raise ValueError(f"`{name}` must be above {above:g}, got {number}")
+    if not number <= at_most:
+        raise ValueError(f"`{name}` must be at most {at_most:g}, got {number}")
+    return number
+
+
+def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Return ``value`` if it is one of ``choices``.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"`{name}` must be one of {listed}, got {value!r}")
+    return value

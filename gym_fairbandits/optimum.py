@@ -1,0 +1,121 @@
+"""Offline optima: the best expected objective that a policy knowing the instance can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gym_fairbandits._checks import checked_int
+from gym_fairbandits._grid import CurveGrid
+from gym_fairbandits.curves import Curve
+
+__all__ = ["best_arms", "best_slots", "egalitarian_optimum", "improving_optimum"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def improving_optimum(curves: Sequence[Curve], steps: int) -> tuple[float, int]:
+    """Return the best total of ``steps`` pulls of rested arms that never decrease, and its arm.
+
+    One arm throughout is optimal (Patil et al., Appendix B): let arm i have the highest last
+    reward f_i(n_i) of any schedule; every pull of another arm paid at most that, and one more
+    pull of i pays at least that. So OPT(T) = max_i Rew_i(T).
+
+    Args:
+        curves: The arms.
+        steps: T, the number of pulls.
+
+    Returns:
+        The optimum, in units of reward, and the lowest index of an arm that reaches it.
+
+    Raises:
+        NotImplementedError: If a curve decreases within ``steps`` pulls.
+        ValueError: If there is no curve, or ``steps`` is negative.
+    """
+    if not curves:
+        raise ValueError("`curves` must hold at least one curve, got none")
+    steps = checked_int("steps", steps, minimum=0)
+    grid = CurveGrid(1, len(curves))
+    grid.set_rows(np.array([0]), curves)
+    values, arms = best_arms(grid, np.array([steps], dtype=np.int64))
+    return float(values[0]), int(arms[0])
+
+
+def best_arms(grid: CurveGrid, steps: Ints) -> tuple[Floats, Ints]:
+    """Return :func:`improving_optimum` of every row of ``grid``.
+
+    Args:
+        grid: The instances.
+        steps: The number of pulls of each row; int64 array of shape ``(num_rows,)``.
+
+    Returns:
+        The optima and their arms; float64 and int64 arrays of shape ``(num_rows,)``.
+
+    Raises:
+        NotImplementedError: If a curve decreases within its number of pulls.
+    """
+    if not grid.nondecreasing(int(steps.max(initial=0))):
+        raise NotImplementedError(
+            "the offline optimum of arms that decrease is not implemented; "
+            "all curves must be nondecreasing"
+        )
+    pulls = np.repeat(steps[:, None], grid.num_arms, axis=1).astype(np.float64)
+    totals = grid.sums(pulls)
+    arms = totals.argmax(axis=1)
+    return np.take_along_axis(totals, arms[:, None], axis=1)[:, 0], arms
+
+
+def egalitarian_optimum(
+    means: ArrayLike, num_users: int, steps: int | Ints, capacity: int = 1
+) -> float | Floats:
+    """Return the benchmark of Lim, Tan, Soh: the worst-off user's total if the best arms rotate.
+
+    T mu* / U, with mu* the sum of the U highest means; with capacity C it is
+    ``(T/U) (C (m_1 + ... + m_G) + rho m_(G+1))``, m the means in descending order,
+    G = floor(U/C) and rho = U - C G. It is the value of the linear relaxation: exact if the
+    rotation completes (U divides T), else at most (1 - 1/U)(m_1 - m_U) above what any schedule
+    of T steps gives its worst-off user. It is also T times the users' mean reward under the best
+    assignment, the optimum of the utilitarian objective, and there it is exact for every T.
+
+    Args:
+        means: Expected rewards; shape ``(..., num_arms)``.
+        num_users: U.
+        steps: T; an int, or an array of shape ``(...)``.
+        capacity: C, users per arm and step.
+
+    Returns:
+        A float, or a float64 array of shape ``(...)`` if ``means`` has leading axes.
+
+    Raises:
+        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms.
+    """
+    table = np.asarray(means, dtype=np.float64)
+    num_users = checked_int("num_users", num_users)
+    capacity = checked_int("capacity", capacity)
+    if not num_users <= capacity * table.shape[-1]:
+        raise ValueError(
+            f"`num_users` must be at most capacity * num_arms = {capacity * table.shape[-1]}, "
+            f"got {num_users}"
+        )
+    slots = best_slots(table, num_users, capacity)
+    best = np.take_along_axis(table, slots, axis=-1)
+    values = steps * (best.sum(axis=-1) / num_users)
+    return float(values) if table.ndim == 1 else values
+
+
+def best_slots(means: Floats, num_users: int, capacity: int) -> Ints:
+    """Return an assignment of the highest total mean: the best arm ``capacity`` times, and so on.
+
+    Args:
+        means: float64 array of shape ``(..., num_arms)``.
+        num_users: U.
+        capacity: C.
+
+    Returns:
+        Arms in descending order of mean, ties by lowest index; int64 array ``(..., num_users)``.
+    """
+    order = np.argsort(-means, axis=-1, kind="stable")[..., :num_users]
+    return np.repeat(order, min(capacity, num_users), axis=-1)[..., :num_users]

@@ -1,0 +1,539 @@
+"""EgalAssign-v0: assign users to distinct arms so that the worst-off user does best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from gym_fairbandits._checks import checked_choice, checked_int
+from gym_fairbandits._grid import ArmGrid
+from gym_fairbandits.arms import Arms
+from gym_fairbandits.envs._core import (
+    BanditEnv,
+    BanditVectorEnv,
+    Observation,
+    draw_block,
+    draws_per_refill,
+    observation_box,
+)
+from gym_fairbandits.instances import ArmSource, EgalInstance, egal_source
+from gym_fairbandits.optimum import best_slots, egalitarian_optimum
+from gym_fairbandits.spaces import Assignment, check_assignment, check_assignments
+
+__all__ = ["EgalAssignEnv", "EgalAssignVectorEnv", "EgalRecord", "objective_value"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_RECENT = 256  # steps whose assignments are counted together
+OBJECTIVES = ("egalitarian", "utilitarian")
+
+
+def objective_value(user_totals: Floats, objective: str) -> Any:
+    """Return what users' totals are worth: their minimum or their mean.
+
+    Args:
+        user_totals: float64 array of shape ``(num_users,)`` or ``(n, num_users)``.
+        objective: ``"egalitarian"`` or ``"utilitarian"``.
+
+    Returns:
+        A float, or a float64 array of shape ``(n,)``.
+    """
+    if objective == "utilitarian":
+        return user_totals.mean(axis=-1)
+    # A minimum does not depend on the way it is taken; these are the quickest for few users.
+    if user_totals.ndim == 1:
+        return min(user_totals.tolist())
+    return np.minimum.reduce(user_totals.T.copy(), axis=0)
+
+
+@dataclass(frozen=True)
+class EgalRecord:
+    """What was played in some episodes, one row each, and what it is worth in expectation.
+
+    Attributes:
+        means: Expected rewards; float64 array of shape ``(n, num_arms)``.
+        counts: How often each user was on each arm; int64 ``(n, num_users, num_arms)``.
+        user_reward_sum: Rewards per user; float64 array of shape ``(n, num_users)``.
+        steps: Steps played; int64 array of shape ``(n,)``.
+        capacity: Users per arm and step.
+        objective: ``"egalitarian"`` or ``"utilitarian"``.
+    """
+
+    means: Floats
+    counts: Ints
+    user_reward_sum: Floats
+    steps: Ints
+    capacity: int
+    objective: str
+
+    def optimal_return(self, steps: int | None = None) -> Floats:
+        """Return :func:`gym_fairbandits.optimum.egalitarian_optimum` of ``steps`` steps."""
+        length: int | Ints = self.steps
+        if steps is not None:
+            length = checked_int("steps", steps, minimum=0)
+        num_users = self.counts.shape[1]
+        return np.asarray(egalitarian_optimum(self.means, num_users, length, self.capacity))
+
+    def optimal_slots(self) -> Ints:
+        """Return an assignment of the highest total mean, best arm first."""
+        return best_slots(self.means, self.counts.shape[1], self.capacity)
+
+    def expected_user_returns(self) -> Floats:
+        """Return each user's expected total; float64 array of shape ``(n, num_users)``."""
+        totals: Floats = (self.counts * self.means[:, None, :]).sum(axis=-1)
+        return totals
+
+    def expected_return(self) -> Floats:
+        """Return the objective's value of the users' expected totals."""
+        value: Floats = objective_value(self.expected_user_returns(), self.objective)
+        return value
+
+    def realized_return(self) -> Floats:
+        """Return the objective's value of the users' realised totals."""
+        value: Floats = objective_value(self.user_reward_sum, self.objective)
+        return value
+
+
+def _spaces(env: Any) -> tuple[spaces.Dict, Assignment]:
+    parts = {
+        "pulls": observation_box("count", env.num_arms),
+        "reward_sum": observation_box("sum", env.num_arms),
+        "user_reward_sum": observation_box("sum", env.num_users),
+    }
+    return env._observation_space(parts), Assignment(env.num_users, env.num_arms, env.capacity)
+
+
+def _take_arguments(
+    env: Any, num_users: int, num_arms: int | None, capacity: int, objective: str, instance: Any
+) -> ArmSource:
+    """Check the arguments of both classes and return the source of the arms."""
+    env.num_users = checked_int("num_users", num_users)
+    env.capacity = checked_int("capacity", capacity)
+    env.objective = checked_choice("objective", objective, OBJECTIVES)
+    source: ArmSource = env._make_source(instance, num_arms)
+    if not env.num_users <= env.capacity * source.num_arms:
+        raise ValueError(
+            f"`num_users` must be at most capacity * num_arms = "
+            f"{env.capacity * source.num_arms}, got {env.num_users}"
+        )
+    env.num_arms = source.num_arms
+    return source
+
+
+def _first_users(places: Ints, size: int) -> Ints:
+    """Return, for each entry of ``places``, the lowest index in its row with the same entry.
+
+    Args:
+        places: Numbers below ``size``, distinct between rows; int64 array ``(n, num_users)``.
+        size: One more than the largest possible entry.
+    """
+    num_users = places.shape[-1]
+    first = np.full(size, num_users, dtype=np.int64)
+    np.minimum.at(first, places, np.broadcast_to(np.arange(num_users), places.shape))
+    return first[places]
+
+
+class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
+    """Assign U users to distinct ones of K arms; the worst-off user's total counts.
+
+    ## Description
+    The bandit of Lim, Tan, Soh, *Stochastic Bandits for Egalitarian Assignment*. Each step gives
+    every user an arm of its own (with ``capacity=C``: an arm serves up to C users), and every
+    user earns what its arm pays. The goal is the highest cumulative reward of the user who has
+    the least: besides finding good arms one must share them.
+
+    ## Action Space
+    :class:`gym_fairbandits.spaces.Assignment`: int64 array of shape ``(num_users,)``, entry u the
+    arm of user u, no arm more than ``capacity`` times. Any integer type is taken; an illegal
+    action raises ``gymnasium.error.InvalidAction``, which names users and arm, and changes
+    nothing.
+
+    ## Observation Space
+    A ``Dict`` of arrays, fresh at every step:
+
+    | key | dtype, shape | meaning |
+    |---|---|---|
+    | ``pulls`` | int64 ``(num_arms,)`` | how often each arm paid: once a step, also if shared |
+    | ``reward_sum`` | float64 ``(num_arms,)`` | total reward of each arm, shared ones once |
+    | ``user_reward_sum`` | float64 ``(num_users,)`` | total reward of each user |
+    | ``remaining`` | int64 ``(1,)`` | steps left; only with ``horizon_known=True`` |
+
+    ## Rewards
+    ``objective="egalitarian"``: the increase of the lowest user total, so that the undiscounted
+    return is the realised total of the worst-off user. Its mean lies below the paper's
+    ``min_u E[S_u]``, as a minimum of random totals does. ``"utilitarian"``: the users' mean
+    reward; regret then concerns the mean.
+
+    ## Starting State
+    Nothing has been played. A random instance is drawn anew at every reset, from a stream of its
+    own that the seed fixes too.
+
+    ## Episode End
+    After ``horizon`` steps the episode is truncated; with ``horizon_known=True`` it terminates.
+
+    ## Info
+    ``user_rewards``: what each user earned in this step; float64 array ``(num_users,)``.
+
+    ## Arguments
+    - ``instance``: a name of :data:`gym_fairbandits.instances.EGALITARIAN`, such a name with
+      parameters (``{"name": "gaussian", "variance": 0.1}``), a :class:`gym_fairbandits.arms.Arms`
+      or its dict, or a callable ``(rng, num_users, num_arms) -> Arms``.
+    - ``num_users``: U, at most ``capacity * num_arms``.
+    - ``num_arms``: K; ``None`` for the instance's own number, 10 where it has none.
+    - ``capacity``: C, how many users one arm serves in a step. Users of one arm share its reward.
+    - ``objective``: see Rewards.
+    - ``horizon``: steps of an episode, at least 1.
+    - ``horizon_known``: see Episode End.
+
+    ``reset(options={"instance": ...})`` plays another instance for one episode.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> import gym_fairbandits
+        >>> arms = {"family": "gaussian", "means": [0.9, 0.5, 0.1], "std": 0.0}
+        >>> env = gym.make("EgalAssign-v0", instance=arms, num_users=2, horizon=100)
+        >>> observation, info = env.reset(seed=0)
+        >>> observation, reward, terminated, truncated, info = env.step([0, 1])
+        >>> reward, info["user_rewards"]
+        (0.5, array([0.9, 0.5]))
+        >>> env.unwrapped.optimal_return(100)
+        70.0
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as `Env` declares it
+    num_users: int
+    num_arms: int
+    capacity: int
+    objective: str
+
+    def __init__(
+        self,
+        instance: EgalInstance = "bernoulli",
+        num_users: int = 5,
+        num_arms: int | None = None,
+        capacity: int = 1,
+        objective: str = "egalitarian",
+        horizon: int = 1000,
+        horizon_known: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        """Create the environment; see the class for the arguments.
+
+        Raises:
+            TypeError: If an argument has the wrong type.
+            ValueError: If an argument breaks its rule.
+        """
+        self._take_common(horizon, horizon_known, render_mode)
+        self._default_source = self._source = _take_arguments(
+            self, num_users, num_arms, capacity, objective, instance
+        )
+        self.observation_space, self.action_space = _spaces(self)  # type: ignore[assignment]
+        self._ones: Ints = np.ones(
+            self.num_users, dtype=np.int64
+        )  # adding 1 would convert it first
+        self._arms: Arms | None = None
+        self._start()
+        self._drop_draws()
+        self._clear()
+
+    def _make_source(self, instance: Any, num_arms: int | None) -> ArmSource:
+        return egal_source(instance, self.num_users, num_arms, self.horizon)
+
+    def _drop_draws(self) -> None:
+        self._draws: Floats = np.zeros(0)
+        self._next_draw = 0
+
+    def _begin(self) -> None:
+        arms = self._source.draw(self._stream)
+        if self._arms is None or arms.noise != self._arms.noise:
+            self._drop_draws()  # left-over draws are of another kind
+        self._arms = arms
+        self._clear()
+
+    def _clear(self) -> None:
+        self._pulls: Ints = np.zeros(self.num_arms, dtype=np.int64)
+        self._reward_sum: Floats = np.zeros(self.num_arms)
+        self._user_reward_sum: Floats = np.zeros(self.num_users)
+        self._counts: Ints = np.zeros(self.num_users * self.num_arms, dtype=np.int64)
+        self._recent: list[list[int]] = []  # assignments that `_counts` does not hold yet
+        self._value = 0.0  # of the objective, so far
+
+    def step(
+        self, action: NDArray[np.int64]
+    ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play an assignment; see :meth:`gymnasium.Env.step`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``, and after the end.
+            gymnasium.error.InvalidAction: If ``action`` is not a legal assignment.
+        """
+        if self._steps >= self._last_step:
+            raise self._reset_needed()
+        arms = check_assignment(action, self.num_users, self.num_arms, self.capacity)
+        end = self._next_draw + self.num_users
+        if end > len(self._draws):
+            end = self._refill_draws()
+        draws = self._draws[self._next_draw : end]
+        self._next_draw = end
+        law: Arms = self._arms  # type: ignore[assignment]
+        if self.capacity == 1:
+            user_rewards = law.rewards(arms, draws, self._steps, self._pulls)
+            self._pulls[arms] += self._ones
+            self._reward_sum[arms] += user_rewards
+        else:
+            first = _first_users(arms, self.num_arms)
+            user_rewards = law.rewards(arms, draws.take(first), self._steps, self._pulls)
+            paid = first == np.arange(self.num_users)
+            self._pulls[arms[paid]] += 1
+            self._reward_sum[arms[paid]] += user_rewards[paid]
+        self._user_reward_sum += user_rewards
+        self._recent.append(arms.tolist())
+        if len(self._recent) == _RECENT:
+            self._count_recent()
+        if self.objective == "egalitarian":
+            before, self._value = self._value, objective_value(self._user_reward_sum, "egalitarian")
+            reward = self._value - before
+        else:
+            reward = float(objective_value(user_rewards, self.objective))
+        self._steps += 1
+        terminated = truncated = False
+        if self._steps >= self.horizon:
+            terminated, truncated = self._end()
+        return self._observe(), reward, terminated, truncated, {"user_rewards": user_rewards}
+
+    def _count_recent(self) -> None:
+        """Count who was where in the latest steps: cheaper together than one by one."""
+        if self._recent:
+            cells = np.array(self._recent) + np.arange(self.num_users) * self.num_arms
+            self._counts += np.bincount(cells.ravel(), minlength=self._counts.size)
+            self._recent = []
+
+    def _refill_draws(self) -> int:
+        """Take the next block of draws; return where the first step's end in it."""
+        law: Arms = self._arms  # type: ignore[assignment]
+        self._draws = draw_block(self.np_random, law.noise, draws_per_refill(self.num_users))
+        self._next_draw = 0
+        return self.num_users
+
+    def _observe(self) -> Observation:
+        observation: Observation = {
+            "pulls": self._pulls.copy(),
+            "reward_sum": self._reward_sum.copy(),
+            "user_reward_sum": self._user_reward_sum.copy(),
+        }
+        if self.horizon_known:
+            observation["remaining"] = self._remaining()
+        return observation
+
+    @property
+    def arms(self) -> Arms:
+        """The arms of the running episode; not for the learner.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+        """
+        if self._arms is None:
+            raise self._reset_needed()
+        return self._arms
+
+    def _record(self) -> EgalRecord:
+        self._count_recent()
+        return EgalRecord(
+            self.arms.means[None],
+            self._counts.reshape(1, self.num_users, self.num_arms),
+            self._user_reward_sum[None],
+            np.array([self._steps]),
+            self.capacity,
+            self.objective,
+        )
+
+    def optimal_return(self, steps: int | None = None) -> float:
+        """Return the benchmark of ``steps`` steps, of those played by default.
+
+        It is ``T mu* / U``; see :func:`gym_fairbandits.optimum.egalitarian_optimum`.
+        """
+        return float(self._record().optimal_return(steps)[0])
+
+    def optimal_slots(self) -> Ints:
+        """Return an assignment of the highest total mean, best arm first; ``(num_users,)``."""
+        slots: Ints = self._record().optimal_slots()[0]
+        return slots
+
+    def expected_return(self) -> float:
+        """Return the objective's value of the users' expected totals: min_u of sums of means."""
+        return float(self._record().expected_return()[0])
+
+    def expected_user_returns(self) -> Floats:
+        """Return each user's expected total of the actions taken; float64 ``(num_users,)``."""
+        totals: Floats = self._record().expected_user_returns()[0]
+        return totals
+
+    def realized_return(self) -> float:
+        """Return the objective's value of the users' realised totals."""
+        return float(self._record().realized_return()[0])
+
+
+class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
+    """Many :class:`EgalAssignEnv` side by side; row i is the scalar one of seed + i.
+
+    Takes the scalar environment's arguments, and ``num_envs``, ``max_episode_steps`` (truncates
+    earlier; None or -1: no limit) and ``autoreset_mode``. Actions are int64 arrays of shape
+    ``(num_envs, num_users)``. ``reset(options=...)`` knows ``reset_mask``, ``instance`` (for all
+    rows) and ``instances`` (one per row).
+    """
+
+    num_users: int
+    num_arms: int
+    capacity: int
+    objective: str
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        instance: EgalInstance = "bernoulli",
+        num_users: int = 5,
+        num_arms: int | None = None,
+        capacity: int = 1,
+        objective: str = "egalitarian",
+        horizon: int = 1000,
+        horizon_known: bool = False,
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        """Create the environments; see :class:`EgalAssignEnv` for the arguments.
+
+        Raises:
+            TypeError: If an argument has the wrong type.
+            ValueError: If an argument breaks its rule.
+        """
+        self._take_common(horizon, horizon_known, render_mode)
+        self._take_vector(num_envs, max_episode_steps, autoreset_mode)
+        self._default_source = _take_arguments(
+            self, num_users, num_arms, capacity, objective, instance
+        )
+        self._start(*_spaces(self), self.num_users)
+        count, users, arms = self.num_envs, self.num_users, self.num_arms
+        self._grid = ArmGrid(count, arms)
+        self._pulls: Ints = np.zeros((count, arms), dtype=np.int64)
+        self._reward_sum: Floats = np.zeros((count, arms))
+        self._user_reward_sum: Floats = np.zeros((count, users))
+        self._counts: Ints = np.zeros((count, users, arms), dtype=np.int64)
+        self._values: Floats = np.zeros(count)  # of the objective, so far
+        # Where each row begins in `_pulls`, and each row's users in `_counts`, as flat places.
+        self._cells: Ints = np.arange(count)[:, None] * arms
+        self._user_cells: Ints = np.arange(count * users).reshape(count, users) * arms
+
+    def _make_source(self, instance: Any, num_arms: int | None) -> ArmSource:
+        return egal_source(instance, self.num_users, num_arms, self.horizon)
+
+    def _install(self, rows: Ints, sources: list[ArmSource] | None) -> None:
+        for row in rows.tolist():
+            source = self._default_source if sources is None else sources[row]
+            if source.redrawn or self._sources[row] is not source:
+                arms = source.draw(lambda row=row: self._stream(row))  # type: ignore[misc]
+                self._grid.set_rows(np.array([row]), arms)
+                self._set_noise(row, arms.noise)
+                self._sources[row] = source
+
+    def _clear(self, rows: Ints) -> None:
+        for state in (
+            self._pulls,
+            self._reward_sum,
+            self._user_reward_sum,
+            self._counts,
+            self._values,
+        ):
+            state[rows] = 0
+
+    def _checked_actions(self, actions: Any, playing: Bools | None) -> Ints:
+        return check_assignments(
+            actions, self.num_envs, self.num_users, self.num_arms, self.capacity, playing
+        )
+
+    def _play(self, rows: Ints, actions: Ints) -> tuple[Floats, dict[str, NDArray[Any]]]:
+        # Slices of all rows are views: a batch in which every row plays copies nothing.
+        which: Any = slice(None) if len(rows) == self.num_envs else rows
+        draws = self._take_draws(rows, self.num_users)
+        steps, pulls = self._steps[which], self._pulls[which]
+        cells = self._cells[which] + actions
+        if self.capacity == 1:
+            user_rewards = self._grid.rewards(rows, actions, draws, steps, pulls)
+            # With one axis `add.at` is quicker than `[cells] += 1`, with two it is slower.
+            np.add.at(self._pulls.reshape(-1), cells.reshape(-1), 1)
+            np.add.at(self._reward_sum.reshape(-1), cells.reshape(-1), user_rewards.reshape(-1))
+        else:
+            first = _first_users(cells, self._pulls.size)
+            draws = np.take_along_axis(draws, first, axis=1)
+            user_rewards = self._grid.rewards(rows, actions, draws, steps, pulls)
+            paid = first == np.arange(self.num_users)
+            self._pulls.reshape(-1)[cells[paid]] += 1
+            self._reward_sum.reshape(-1)[cells[paid]] += user_rewards[paid]
+        self._user_reward_sum[which] += user_rewards
+        users = self._user_cells[which] + actions
+        np.add.at(self._counts.reshape(-1), users.reshape(-1), 1)
+        if self.objective == "utilitarian":
+            return objective_value(user_rewards, self.objective), {"user_rewards": user_rewards}
+        before = self._values[which].copy()
+        values = objective_value(self._user_reward_sum[which], self.objective)
+        self._values[which] = values
+        return values - before, {"user_rewards": user_rewards}
+
+    def _observe(self) -> Observation:
+        observation: Observation = {
+            "pulls": self._pulls.copy(),
+            "reward_sum": self._reward_sum.copy(),
+            "user_reward_sum": self._user_reward_sum.copy(),
+        }
+        if self.horizon_known:
+            observation["remaining"] = self.horizon - self._steps[:, None]
+        return observation
+
+    @property
+    def arms(self) -> tuple[Arms, ...]:
+        """The arms of each row's running episode; not for the learner."""
+        return tuple(self._grid.row(row) for row in range(self.num_envs))
+
+    def _record(self, rows: Ints) -> EgalRecord:
+        return EgalRecord(
+            self._grid.means[rows],
+            self._counts[rows],
+            self._user_reward_sum[rows],
+            self._steps[rows],
+            self.capacity,
+            self.objective,
+        )
+
+    def optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
+        """Return each row's benchmark of ``steps`` steps, of those played by default.
+
+        A row whose episode has just ended answers for that episode, in every autoreset mode.
+
+        Args:
+            steps: A number of steps, or ``None`` for each row's own.
+            rows: Bool mask of the rows to answer for; all by default.
+        """
+        return self._answer("optimal_return", rows, steps)
+
+    def optimal_slots(self) -> Ints:
+        """Return each running row's assignment of the highest total mean, best arm first."""
+        return self._record(self._all_rows).optimal_slots()
+
+    def expected_return(self, rows: Bools | None = None) -> Floats:
+        """Return the objective's value of the users' expected totals; see `optimal_return`."""
+        return self._answer("expected_return", rows)
+
+    def expected_user_returns(self, rows: Bools | None = None) -> Floats:
+        """Return each user's expected total; float64 array of shape ``(n, num_users)``."""
+        return self._answer("expected_user_returns", rows)
+
+    def realized_return(self, rows: Bools | None = None) -> Floats:
+        """Return the objective's value of the users' realised totals; see `optimal_return`."""
+        return self._answer("realized_return", rows)

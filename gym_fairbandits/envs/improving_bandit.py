@@ -1,0 +1,511 @@
+"""ImprovingBandit-v0: arms that pay more, ever more slowly, the more often they are pulled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import index
+from typing import Any, TypeVar
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import InvalidAction
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from gym_fairbandits._checks import checked_float, checked_int
+from gym_fairbandits._grid import CurveGrid
+from gym_fairbandits.curves import Curve
+from gym_fairbandits.envs._core import (
+    BanditEnv,
+    BanditVectorEnv,
+    Observation,
+    draw_block,
+    draws_per_refill,
+    observation_box,
+)
+from gym_fairbandits.instances import CurveSource, ImprovingInstance, improving_source
+from gym_fairbandits.optimum import best_arms
+
+__all__ = [
+    "ImprovingBanditEnv",
+    "ImprovingBanditVectorEnv",
+    "ImprovingRecord",
+    "increment",
+    "noisy_reward",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+FloatT = TypeVar("FloatT", float, Floats)
+
+_NOISE = "standard_normal"
+
+
+def noisy_reward(value: FloatT, noise_std: float, draw: FloatT) -> FloatT:
+    """Return what a pull pays: its expected reward plus Gaussian noise."""
+    return value + noise_std * draw
+
+
+def increment(reward: FloatT, last_reward: FloatT, pulled: Any) -> FloatT:
+    """Return an arm's reward minus the one before, 0 where it was not ``pulled`` before."""
+    change: FloatT = (reward - last_reward) * pulled
+    return change
+
+
+@dataclass(frozen=True)
+class ImprovingRecord:
+    """What was played in some episodes, one row each, and what it is worth in expectation.
+
+    Attributes:
+        grid: The instances.
+        pulls: Pulls per arm; int64 array of shape ``(n, num_arms)``.
+        reward_sum: Rewards per arm; float64 array of shape ``(n, num_arms)``.
+        steps: Steps played; int64 array of shape ``(n,)``.
+    """
+
+    grid: CurveGrid
+    pulls: Ints
+    reward_sum: Floats
+    steps: Ints
+
+    def optimal_return(self, steps: int | None = None) -> Floats:
+        """Return max_i Rew_i(T), T the steps played or ``steps``."""
+        return best_arms(self.grid, self._steps(steps))[0]
+
+    def optimal_arm(self, steps: int) -> Ints:
+        """Return the arm that is best for ``steps`` steps, ties by lowest index."""
+        return best_arms(self.grid, self._steps(steps))[1]
+
+    def expected_return(self) -> Floats:
+        """Return sum_i Rew_i(N_i)."""
+        total: Floats = self.grid.sums(self.pulls.astype(np.float64)).sum(axis=1)
+        return total
+
+    def realized_return(self) -> Floats:
+        """Return the sum of the rewards."""
+        total: Floats = self.reward_sum.sum(axis=1)
+        return total
+
+    def potential_gaps(self) -> Floats:
+        """Return a_i - f_i(N_i), f_i(0) = 0; float64 array of shape ``(n, num_arms)``."""
+        cells = np.arange(self.pulls.size)
+        pulled = self.pulls.ravel()
+        reached = self.grid.values(cells, np.maximum(pulled, 1).astype(np.float64))
+        return self.grid.asymptotes() - np.where(pulled > 0, reached, 0.0).reshape(self.pulls.shape)
+
+    def _steps(self, steps: int | None) -> Ints:
+        if steps is None:
+            return self.steps
+        return np.full_like(self.steps, checked_int("steps", steps, minimum=0))
+
+
+def _spaces(env: Any, num_arms: int) -> tuple[spaces.Dict, spaces.Discrete]:
+    parts = {
+        "pulls": observation_box("count", num_arms),
+        "reward_sum": observation_box("sum", num_arms),
+        "last_reward": observation_box("sum", num_arms),
+        "last_increment": observation_box("sum", num_arms),
+    }
+    return env._observation_space(parts), spaces.Discrete(num_arms)
+
+
+class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
+    """Pull one of k arms whose reward rises with the pulls it was given.
+
+    ## Description
+    The bandit of Patil et al., *Mitigating Disparity while Maximizing Reward: Tight Anytime
+    Guarantee for Improving Bandits*. The n-th pull of arm i pays ``f_i(n)``, where ``f_i`` stays
+    in [0, 1], never decreases, and rises ever more slowly. The best one can do offline is to pull
+    one arm throughout, but which one depends on the horizon, and the learner is not told it: an
+    arm that blooms late is starved by a policy that follows the rewards seen so far.
+
+    ## Action Space
+    ``Discrete(num_arms)``: the arm to pull. Any integer type is taken; anything else, and any
+    index out of range, raises ``gymnasium.error.InvalidAction`` and changes nothing.
+
+    ## Observation Space
+    A ``Dict`` of arrays, fresh at every step:
+
+    | key | dtype, shape | meaning |
+    |---|---|---|
+    | ``pulls`` | int64 ``(num_arms,)`` | how often each arm was pulled |
+    | ``reward_sum`` | float64 ``(num_arms,)`` | total reward of each arm |
+    | ``last_reward`` | float64 ``(num_arms,)`` | reward of each arm's latest pull; 0 before |
+    | ``last_increment`` | float64 ``(num_arms,)`` | that minus the one before; 0 before pull 2 |
+    | ``remaining`` | int64 ``(1,)`` | steps left; only with ``horizon_known=True`` |
+
+    ## Rewards
+    ``f_i(n)``, plus Gaussian noise of standard deviation ``noise_std``.
+
+    ## Starting State
+    No arm has been pulled. A random instance is drawn anew at every reset, from a stream of its
+    own that the seed fixes too.
+
+    ## Episode End
+    After ``horizon`` steps the episode is truncated, and nothing observed told when; with
+    ``horizon_known=True`` it terminates, as the horizon is then part of the problem.
+
+    ## Info
+    Empty: no parameter of the arms leaks.
+
+    ## Arguments
+    - ``instance``: a name of :data:`gym_fairbandits.instances.IMPROVING`, such a name with
+      parameters (``{"name": "lower_bound", "late": 2}``), a sequence of curves or of their dicts,
+      or a callable ``(rng, num_arms) -> curves``.
+    - ``num_arms``: k; ``None`` for the instance's own number, 10 where it has none.
+    - ``noise_std``: standard deviation of the reward's noise, at least 0.
+    - ``horizon``: steps of an episode, at least 1.
+    - ``horizon_known``: see Episode End.
+    - ``validate``: whether to refuse curves outside the model; see
+      :func:`gym_fairbandits.curves.check_improving`.
+
+    ``reset(options={"instance": ...})`` plays another instance for one episode.
+
+    Example:
+        >>> import gymnasium as gym
+        >>> import gym_fairbandits
+        >>> env = gym.make("ImprovingBandit-v0", instance="early_vs_late", horizon=100)
+        >>> observation, info = env.reset(seed=0)
+        >>> observation, reward, terminated, truncated, info = env.step(1)
+        >>> reward
+        0.025
+        >>> env.unwrapped.optimal_return(100)
+        80.5
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as `Env` declares it
+    num_arms: int
+
+    def __init__(
+        self,
+        instance: ImprovingInstance = "random_concave",
+        num_arms: int | None = None,
+        noise_std: float = 0.0,
+        horizon: int = 1000,
+        horizon_known: bool = False,
+        validate: bool = True,
+        render_mode: str | None = None,
+    ) -> None:
+        """Create the environment; see the class for the arguments.
+
+        Raises:
+            TypeError: If an argument has the wrong type.
+            ValueError: If an argument breaks its rule, or a curve is outside the model.
+        """
+        self._take_common(horizon, horizon_known, render_mode)
+        self.noise_std = checked_float("noise_std", noise_std, at_least=0)
+        self.validate = bool(validate)
+        self._default_source = self._source = self._make_source(instance, num_arms)
+        self.num_arms = self._source.num_arms
+        self.observation_space, self.action_space = _spaces(self, self.num_arms)  # type: ignore[assignment]
+        self._grid = CurveGrid(1, self.num_arms)
+        self._start()
+        self._drop_draws()
+        self._clear()
+
+    def _make_source(self, instance: Any, num_arms: int | None) -> CurveSource:
+        return improving_source(instance, num_arms, self.horizon, self.validate)
+
+    def _drop_draws(self) -> None:
+        self._draws: list[float] = []
+        self._next_draw = 0
+
+    def _begin(self) -> None:
+        self._source.install(self._grid, np.array([0]), lambda row: self._stream())
+        self._clear()
+
+    def _clear(self) -> None:
+        count = self.num_arms
+        self._pulls: Ints = np.zeros(count, dtype=np.int64)
+        self._reward_sum: Floats = np.zeros(count)
+        self._last_reward: Floats = np.zeros(count)
+        self._last_increment: Floats = np.zeros(count)
+        # The values of each arm's next pulls, and the pulls that came before the first of them.
+        self._values: list[list[float]] = [[] for _ in range(count)]
+        self._before = [0] * count
+        # `pulls` and `last_reward` again as Python numbers: reading arrays costs more.
+        self._pulled = [0] * count
+        self._latest = [0.0] * count
+
+    def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Pull arm ``action``; see :meth:`gymnasium.Env.step`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``, and after the end.
+            gymnasium.error.InvalidAction: If ``action`` is not the index of an arm.
+        """
+        if self._steps >= self._last_step:
+            raise self._reset_needed()
+        try:
+            arm = index(action)
+        except TypeError:
+            arm = -1
+        if not 0 <= arm < self.num_arms or action is True or action is False:
+            raise InvalidAction(
+                f"`action` must be an integer from 0 to {self.num_arms - 1}, got {action!r}"
+            )
+        pulled = self._pulled[arm]
+        try:
+            value = self._values[arm][pulled - self._before[arm]]
+        except IndexError:
+            value = self._next_values(arm)
+        reward = value
+        if self.noise_std:
+            reward = noisy_reward(value, self.noise_std, self._draw())
+        self._last_increment[arm] = increment(reward, self._latest[arm], pulled > 0)
+        self._last_reward[arm] = self._latest[arm] = reward
+        self._reward_sum[arm] += reward
+        self._pulled[arm] = self._pulls[arm] = pulled + 1
+        self._steps += 1
+        terminated = truncated = False
+        if self._steps >= self.horizon:
+            terminated, truncated = self._end()
+        return self._observe(), reward, terminated, truncated, {}
+
+    def _next_values(self, arm: int) -> float:
+        """Evaluate an arm's next values, twice as many each time; return the first."""
+        size = min(1024, max(128, 2 * len(self._values[arm])))
+        before = self._pulled[arm]
+        pulls = np.arange(before + 1, before + 1 + size, dtype=np.float64)
+        self._before[arm] = before
+        self._values[arm] = self._grid.values(np.array([arm]), pulls[None])[0].tolist()
+        return self._values[arm][0]
+
+    def _draw(self) -> float:
+        if self._next_draw == len(self._draws):
+            self._draws = draw_block(self.np_random, _NOISE, draws_per_refill(1)).tolist()
+            self._next_draw = 0
+        self._next_draw += 1
+        return self._draws[self._next_draw - 1]
+
+    def _observe(self) -> Observation:
+        observation: Observation = {
+            "pulls": self._pulls.copy(),
+            "reward_sum": self._reward_sum.copy(),
+            "last_reward": self._last_reward.copy(),
+            "last_increment": self._last_increment.copy(),
+        }
+        if self.horizon_known:
+            observation["remaining"] = self._remaining()
+        return observation
+
+    @property
+    def curves(self) -> tuple[Curve, ...]:
+        """The arms of the running episode; not for the learner."""
+        return self._grid.row(0)
+
+    def _record(self) -> ImprovingRecord:
+        return ImprovingRecord(
+            self._grid, self._pulls[None], self._reward_sum[None], np.array([self._steps])
+        )
+
+    def optimal_return(self, steps: int | None = None) -> float:
+        """Return the best expected return of ``steps`` steps, of those played by default.
+
+        Raises:
+            NotImplementedError: If a curve decreases within them.
+        """
+        return float(self._record().optimal_return(steps)[0])
+
+    def optimal_arm(self, steps: int | None = None) -> int:
+        """Return the arm that reaches it; ``steps`` is the horizon by default."""
+        return int(self._record().optimal_arm(self.horizon if steps is None else steps)[0])
+
+    def expected_return(self) -> float:
+        """Return the expected return of the actions taken in this episode."""
+        return float(self._record().expected_return()[0])
+
+    def realized_return(self) -> float:
+        """Return the sum of this episode's rewards."""
+        return float(self._record().realized_return()[0])
+
+    def potential_gaps(self) -> Floats:
+        """Return how far each arm is from its potential, a_i - f_i(N_i), with f_i(0) = 0.
+
+        The disparity that Theorem 5 of Patil et al. bounds; float64 array ``(num_arms,)``.
+        """
+        gaps: Floats = self._record().potential_gaps()[0]
+        return gaps
+
+
+class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
+    """Many :class:`ImprovingBanditEnv` side by side; row i is the scalar one of seed + i.
+
+    Takes the scalar environment's arguments, and ``num_envs``, ``max_episode_steps`` (truncates
+    earlier; None or -1: no limit) and ``autoreset_mode``. ``reset(options=...)`` knows
+    ``reset_mask``, ``instance`` (for all rows) and ``instances`` (one per row).
+    """
+
+    num_arms: int
+    # Blocks of upcoming values: long enough to make evaluation rare, short enough for memory.
+    _BLOCK = 64
+    _MOST_VALUES = 2**22
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        instance: ImprovingInstance = "random_concave",
+        num_arms: int | None = None,
+        noise_std: float = 0.0,
+        horizon: int = 1000,
+        horizon_known: bool = False,
+        validate: bool = True,
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        """Create the environments; see :class:`ImprovingBanditEnv` for the arguments.
+
+        Raises:
+            TypeError: If an argument has the wrong type.
+            ValueError: If an argument breaks its rule, or a curve is outside the model.
+        """
+        self._take_common(horizon, horizon_known, render_mode)
+        self._take_vector(num_envs, max_episode_steps, autoreset_mode)
+        self.noise_std = checked_float("noise_std", noise_std, at_least=0)
+        self.validate = bool(validate)
+        self._default_source = self._make_source(instance, num_arms)
+        self.num_arms = self._default_source.num_arms
+        self._start(*_spaces(self, self.num_arms), 1)
+        self._noise = [_NOISE] * self.num_envs
+        self._grid = CurveGrid(self.num_envs, self.num_arms)
+        shape, cells = (self.num_envs, self.num_arms), self.num_envs * self.num_arms
+        self._pulls: Ints = np.zeros(shape, dtype=np.int64)
+        self._reward_sum: Floats = np.zeros(shape)
+        self._last_reward: Floats = np.zeros(shape)
+        self._last_increment: Floats = np.zeros(shape)
+        # The next values of cell c lie in row c of `_values`, which ends in a NaN; the value of
+        # its pull number n + 1 lies at the flat place n + _offsets[c].
+        self._block = max(1, min(self._BLOCK, self.horizon, self._MOST_VALUES // cells))
+        self._values: Floats = np.full((cells, self._block + 1), np.nan)
+        self._ends: Ints = np.arange(1, cells + 1) * (self._block + 1) - 1
+        self._offsets: Ints = self._ends.copy()
+
+    def _make_source(self, instance: Any, num_arms: int | None) -> CurveSource:
+        return improving_source(instance, num_arms, self.horizon, self.validate)
+
+    def _install(self, rows: Ints, sources: list[CurveSource] | None) -> None:
+        if sources is None:
+            groups = [(self._default_source, rows)]
+        else:
+            chosen = np.array([id(sources[row]) for row in rows.tolist()])
+            groups = [
+                (sources[group[0]], group)
+                for group in (rows[chosen == number] for number in np.unique(chosen))
+            ]
+        for source, group in groups:
+            stale = [row for row in group.tolist() if self._sources[row] is not source]
+            if source.redrawn or stale:
+                some = group if source.redrawn else np.array(stale)
+                source.install(self._grid, some, self._stream)
+            for row in stale:
+                self._sources[row] = source
+
+    def _clear(self, rows: Ints) -> None:
+        for state in (self._pulls, self._reward_sum, self._last_reward, self._last_increment):
+            state[rows] = 0
+        shape = (self.num_envs, self.num_arms)
+        self._offsets.reshape(shape)[rows] = self._ends.reshape(shape)[rows]
+
+    def _checked_actions(self, actions: Any, playing: Bools | None) -> Ints:
+        array = np.asarray(actions)
+        if array.dtype.kind not in "iu" or array.shape != (self.num_envs,):
+            raise InvalidAction(
+                f"`actions` must be integers of shape ({self.num_envs},), got {actions!r}"
+            )
+        arms: Ints = array.astype(np.int64, copy=False)
+        # As unsigned numbers the negative ones are large: one comparison finds both.
+        legal = arms.view(np.uint64) < self.num_arms
+        if not legal.all():
+            wrong = ~legal if playing is None else ~legal & playing
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise InvalidAction(
+                    f"`actions` must be integers from 0 to {self.num_arms - 1}, "
+                    f"got {array[row]} for sub-environment {row}"
+                )
+        return arms
+
+    def _play(self, rows: Ints, actions: Ints) -> tuple[Floats, dict[str, NDArray[Any]]]:
+        cells = rows * self.num_arms + actions
+        pulls, last_reward = self._pulls.reshape(-1), self._last_reward.reshape(-1)
+        pulled = pulls.take(cells)
+        rewards = self._values.take(pulled + self._offsets.take(cells))
+        if np.isnan(rewards).any():
+            self._next_values(cells[np.isnan(rewards)])
+            rewards = self._values.take(pulled + self._offsets.take(cells))
+        if self.noise_std:
+            rewards = noisy_reward(rewards, self.noise_std, self._take_draws(rows, 1)[:, 0])
+        self._last_increment.reshape(-1)[cells] = increment(
+            rewards, last_reward.take(cells), pulled > 0
+        )
+        last_reward[cells] = rewards
+        np.add.at(self._reward_sum.reshape(-1), cells, rewards)
+        pulls[cells] = pulled + 1
+        return rewards, {}
+
+    def _next_values(self, cells: Ints) -> None:
+        """Evaluate the next values of ``cells``, and of all that will need theirs soon."""
+        left = self._ends - (self._pulls.reshape(-1) + self._offsets)
+        soon = left < (self._block + 1) // 2
+        if self.num_arms * self._block > self.horizon:
+            # Most arms will not be pulled that often: look ahead only where one was pulled.
+            soon &= self._pulls.reshape(-1) > 0
+        soon[cells] = True
+        chosen = np.flatnonzero(soon)
+        before = self._pulls.reshape(-1)[chosen]
+        pulls = before[:, None] + np.arange(1.0, self._block + 1)
+        self._values[chosen, : self._block] = self._grid.values(chosen, pulls)
+        self._offsets[chosen] = self._ends[chosen] - self._block - before
+
+    def _observe(self) -> Observation:
+        observation: Observation = {
+            "pulls": self._pulls.copy(),
+            "reward_sum": self._reward_sum.copy(),
+            "last_reward": self._last_reward.copy(),
+            "last_increment": self._last_increment.copy(),
+        }
+        if self.horizon_known:
+            observation["remaining"] = self.horizon - self._steps[:, None]
+        return observation
+
+    @property
+    def curves(self) -> tuple[tuple[Curve, ...], ...]:
+        """The arms of each row's running episode; not for the learner."""
+        return tuple(self._grid.row(row) for row in range(self.num_envs))
+
+    def _record(self, rows: Ints) -> ImprovingRecord:
+        return ImprovingRecord(
+            self._grid.rows(rows), self._pulls[rows], self._reward_sum[rows], self._steps[rows]
+        )
+
+    def optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
+        """Return each row's best expected return of ``steps`` steps, of those played by default.
+
+        A row whose episode has just ended answers for that episode, in every autoreset mode.
+
+        Args:
+            steps: A number of steps, or ``None`` for each row's own.
+            rows: Bool mask of the rows to answer for; all by default.
+
+        Raises:
+            NotImplementedError: If a curve decreases within them.
+        """
+        return self._answer("optimal_return", rows, steps)
+
+    def optimal_arm(self, steps: int | None = None) -> Ints:
+        """Return the arm of each running row that reaches it; by default, in horizon steps."""
+        return self._record(self._all_rows).optimal_arm(self.horizon if steps is None else steps)
+
+    def expected_return(self, rows: Bools | None = None) -> Floats:
+        """Return the expected return of the actions taken; see :meth:`optimal_return`."""
+        return self._answer("expected_return", rows)
+
+    def realized_return(self, rows: Bools | None = None) -> Floats:
+        """Return the sum of each row's rewards; see :meth:`optimal_return`."""
+        return self._answer("realized_return", rows)
+
+    def potential_gaps(self, rows: Bools | None = None) -> Floats:
+        """Return a_i - f_i(N_i), with f_i(0) = 0; float64 array of shape ``(n, num_arms)``."""
+        return self._answer("potential_gaps", rows)

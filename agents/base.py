@@ -1,0 +1,181 @@
+"""What every agent has in common: observations in, actions out, one row or many."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gym_fairbandits._checks import checked_int
+
+__all__ = ["Agent", "argmax_fewest_pulls"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Observation: TypeAlias = Mapping[str, NDArray[Any]]
+
+TIE_TOLERANCE = 1e-9
+
+
+class Agent(ABC):
+    """A policy that reads observations only.
+
+    The same agent plays one environment or a batch: in a batch every array of the observation
+    gains a leading axis, and each row is treated as if it were alone. Sizes are read from the
+    observation. An agent notices a new episode by itself: nothing has been pulled yet.
+
+    Subclasses write :meth:`_act` for a batch. A random agent takes row i's numbers from
+    ``self._generator(i)``, or uniform ones for all rows at once from :meth:`_uniforms`; one that
+    must remember something keeps it per row.
+    """
+
+    def __init__(self) -> None:
+        """Create the agent, ready to play, unseeded."""
+        self._seed: int | None = None
+        self._generators: dict[int, np.random.Generator] = {}
+        self._buffer: Floats = np.zeros((0, 0))  # uniform numbers in store, a row each
+        self._used: Ints = np.zeros(0, dtype=np.int64)  # how many of them are used up
+
+    def act(self, observation: Observation) -> Any:
+        """Return the next action.
+
+        Args:
+            observation: An observation of the environment, or of a batch of them.
+
+        Returns:
+            For one environment, an ``int`` (the arm) or an int64 array of shape
+            ``(num_users,)`` (an assignment); for a batch, an int64 array with a leading axis.
+
+        Raises:
+            TypeError: If ``observation`` is not a mapping that holds ``pulls``.
+        """
+        if not isinstance(observation, Mapping) or "pulls" not in observation:
+            raise TypeError(
+                "`observation` must be the environment's Dict observation with `pulls`, "
+                f"got {type(observation).__name__}"
+            )
+        if np.ndim(observation["pulls"]) > 1:
+            return self._act(observation)
+        single = self._act({name: np.asarray(value)[None] for name, value in observation.items()})
+        return int(single[0]) if single.ndim == 1 else single[0]
+
+    def predict(
+        self,
+        observation: Observation,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[Any], Any]:
+        """Return ``(action, state)``, the form that Stable-Baselines3 evaluates.
+
+        Args:
+            observation: As for :meth:`act`.
+            state: Returned as it is.
+            episode_start: Not read: the observation says it.
+            deterministic: Not read: randomness belongs to the algorithm.
+        """
+        return np.asarray(self.act(observation)), state
+
+    def reset(
+        self, seed: int | Sequence[int | None] | None = None, mask: Bools | None = None
+    ) -> None:
+        """Start afresh.
+
+        Args:
+            seed: ``s`` gives row i the random numbers of a single agent seeded ``s + i``; a
+                sequence has an entry per row. ``None`` lets the generators run on.
+            mask: Bool array of shape ``(num_envs,)``: which rows; all by default.
+
+        Raises:
+            TypeError: If ``seed`` is not an integer, a sequence of them or ``None``.
+            ValueError: If a seed is negative.
+        """
+        if isinstance(seed, Sequence | np.ndarray):
+            seeds = [None if own is None else checked_int("seed", own, minimum=0) for own in seed]
+            if mask is not None and len(seeds) != len(mask):
+                raise ValueError(
+                    f"`seed` must have an entry per row of `mask`, {len(mask)}, got {len(seeds)}"
+                )
+        elif seed is None:
+            seeds = [None] * (0 if mask is None else len(mask))
+        else:
+            first = checked_int("seed", seed, minimum=0)
+            if mask is None:  # rows that do not exist yet count too
+                self._seed, self._generators = first, {}
+                self._buffer = np.zeros((0, 0))
+            seeds = [first + row for row in range(0 if mask is None else len(mask))]
+        for row, own in enumerate(seeds):
+            if own is not None and (mask is None or mask[row]):
+                self._generators[row] = np.random.default_rng(own)
+                if row < len(self._used):
+                    self._used[row] = self._buffer.shape[1]
+        self._forget(mask)
+
+    def _generator(self, row: int) -> np.random.Generator:
+        """Return the generator of a row."""
+        if row not in self._generators:
+            seed = None if self._seed is None else self._seed + row
+            self._generators[row] = np.random.default_rng(seed)
+        return self._generators[row]
+
+    def _uniforms(self, rows: int, count: int) -> Floats:
+        """Return each row's next ``count`` uniform numbers, from its own generator.
+
+        Args:
+            rows: The number of rows of the batch.
+            count: How many numbers per row, the same at every call.
+
+        Returns:
+            float64 array of shape ``(rows, count)``.
+        """
+        block = max(1, 256 // count) * count
+        if self._buffer.shape != (rows, block):
+            # A batch of another size: rows that stay keep what they have in store.
+            stored, used = self._buffer, self._used
+            self._buffer = np.zeros((rows, block))
+            self._used = np.full(rows, block, dtype=np.int64)
+            if stored.shape[1:] == (block,):
+                kept = min(rows, len(stored))
+                self._buffer[:kept], self._used[:kept] = stored[:kept], used[:kept]
+        for row in np.flatnonzero(self._used >= block).tolist():
+            self._generator(row).random(out=self._buffer[row])
+            self._used[row] = 0
+        places = self._used[:, None] + np.arange(count)
+        self._used += count
+        return np.take_along_axis(self._buffer, places, axis=1)
+
+    def _forget(self, mask: Bools | None) -> None:  # noqa: B027 - most agents remember nothing
+        """Forget what is remembered of the rows of ``mask``, of all by default."""
+
+    @abstractmethod
+    def _act(self, observation: Observation) -> Ints:
+        """Return the actions of a batch; every array of ``observation`` has a leading axis."""
+
+    def __repr__(self) -> str:
+        """Show the public parameters."""
+        shown = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
+
+
+def argmax_fewest_pulls(scores: Floats, pulls: Ints, tolerance: float = TIE_TOLERANCE) -> Ints:
+    """Return the arm of the highest score; ties go to the fewest pulls, then the lowest index.
+
+    Scores within ``tolerance * max(1, |highest|)`` of the highest are ties: on the lower-bound
+    instances of Patil et al. all arms tie exactly, and rounding must not decide between them.
+
+    Args:
+        scores: float64 array of shape ``(n, num_arms)``.
+        pulls: int64 array of shape ``(n, num_arms)``.
+        tolerance: The relative tolerance.
+
+    Returns:
+        int64 array of shape ``(n,)``.
+    """
+    top = scores.max(axis=-1, keepdims=True)
+    tied = scores >= top - tolerance * np.maximum(1.0, np.abs(top))
+    best: Ints = np.where(tied, pulls, np.iinfo(np.int64).max).argmin(axis=-1)
+    return best

@@ -1,0 +1,183 @@
+"""Policies for egalitarian assignment that choose a set of arms and rotate the users over it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gym_fairbandits._checks import checked_choice, checked_float, checked_int
+
+from .base import Agent, Observation
+
+__all__ = ["EgalUCB", "RotatingAgent", "top_arms", "ucb_index"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def ucb_index(sums: Floats, pulls: Ints, steps: Ints, c: float, sigma: float) -> Floats:
+    """Return ``S_a / n_a + sigma sqrt(c ln t / n_a)``; infinite for arms not played yet.
+
+    Args:
+        sums: S, total reward per arm; float64 array of shape ``(n, num_arms)``.
+        pulls: n, plays per arm; int64 array of shape ``(n, num_arms)``.
+        steps: t, steps played, at least 1 in rows where an arm was played; int64 ``(n,)``.
+        c: The constant in the bonus.
+        sigma: Scale of the noise, in units of reward.
+    """
+    played = np.maximum(pulls, 1)
+    bonus = sigma * np.sqrt(c * np.log(np.maximum(steps, 1))[:, None] / played)
+    return np.where(pulls > 0, sums / played + bonus, np.inf)
+
+
+def top_arms(index: Floats, count: int) -> Ints:
+    """Return the ``count`` arms of the highest index, descending, ties by lowest arm."""
+    order = np.argsort(-index, axis=-1, kind="stable")
+    return order[..., :count]
+
+
+class RotatingAgent(Agent):
+    """Chooses a set of arms per block and lets the users rotate over it.
+
+    A block is G = U / C steps (C users share an arm): in its step i, the users of group g, those
+    with numbers g C to g C + C - 1, play arm number (g - i) mod G of the set. So within a block
+    every user has every arm once, and all users earn the same but for chance. Subclasses write
+    :meth:`_choose` only. If the horizon is not a multiple of G, the last block is cut short.
+
+    The place within the block follows from ``pulls``, as every step plays G arms; what is kept
+    per row is the set of the running block.
+
+    Attributes:
+        capacity: C, users per arm; must divide the number of users.
+    """
+
+    def __init__(self, capacity: int = 1) -> None:
+        """Create the agent.
+
+        Raises:
+            ValueError: If ``capacity`` is below 1.
+        """
+        super().__init__()
+        self.capacity = checked_int("capacity", capacity)
+        self._sets: Ints = np.zeros((0, 0), dtype=np.int64)
+        self._chosen_at: Ints = np.zeros(0, dtype=np.int64)
+
+    @abstractmethod
+    def _choose(self, observation: Observation, steps: Ints, rows: Ints, count: int) -> Ints:
+        """Choose the arms of a block that begins.
+
+        Args:
+            observation: Of the rows in which a block begins only.
+            steps: Steps played in each; int64 array of shape ``(n,)``.
+            rows: The numbers of these rows; int64 array of shape ``(n,)``.
+            count: G, how many arms to choose.
+
+        Returns:
+            Arms in the order of rotation; int64 array of shape ``(n, count)``.
+        """
+
+    def _num_groups(self, num_users: int) -> int:
+        if num_users % self.capacity:
+            raise ValueError(
+                f"`capacity` must divide the number of users, {num_users}, got {self.capacity}"
+            )
+        return num_users // self.capacity
+
+    def _arms_per_step(self, num_users: int) -> int:
+        """Return how many different arms a step plays: it tells steps from pulls."""
+        return self._num_groups(num_users)
+
+    def _act(self, observation: Observation) -> Ints:
+        pulls = observation["pulls"]
+        num_rows, num_users = observation["user_reward_sum"].shape
+        groups = self._num_groups(num_users)
+        if self._sets.shape != (num_rows, groups):
+            self._sets = np.zeros((num_rows, groups), dtype=np.int64)
+            self._chosen_at = np.full(num_rows, -1, dtype=np.int64)
+        steps = pulls.sum(axis=1) // self._arms_per_step(num_users)
+        place = steps % groups
+        # Asked twice before the same step, the set stands; at step 0 an episode is new.
+        begins = (place == 0) & ((steps == 0) | (self._chosen_at != steps))
+        rows = np.flatnonzero(begins | (self._chosen_at < 0))
+        if len(rows):
+            chosen = {name: values[rows] for name, values in observation.items()}
+            self._sets[rows] = self._choose(chosen, steps[rows], rows, groups)
+            self._chosen_at[rows] = steps[rows]
+        group = np.arange(num_users) // self.capacity
+        return np.take_along_axis(self._sets, (group - place[:, None]) % groups, axis=1)
+
+    def _forget(self, mask: Bools | None) -> None:
+        if mask is None or len(mask) == len(self._chosen_at):
+            self._chosen_at[slice(None) if mask is None else mask] = -1
+
+
+class EgalUCB(RotatingAgent):
+    """EgalUCB of Lim, Tan, Soh (Algorithms 1 and 2): per block, the U arms of the highest UCB.
+
+    After b blocks of U steps, arm a with B_a blocks has the index
+    ``S_a / (B_a U) + sigma sqrt(c ln(b U) / (B_a U))``, infinite if it was never played; ties go
+    to the lowest index. With capacity C, the U / C best arms serve C users each (their section 8)
+    and U / C takes the place of U. Knows neither horizon nor means. O(K log K) per block.
+
+    Guarantee (Theorem 1): regret at most 2136 (K - U) ln T / Dmin + 4 K Dmax / U for U >= 2 (with
+    U = 1 the second constant must be 1 + pi^2 / 3), for 1-subgaussian rewards.
+
+    Attributes:
+        c: The constant in the bonus; 6 in the paper.
+        sigma: Scale of the noise, in units of reward; the paper's bonus is for 1, and it does
+            not exploit a smaller one.
+        capacity: C, users per arm; must divide the number of users.
+        update: ``"all"`` refreshes every arm's index after each block (Algorithm 2, on which the
+            proofs rest); ``"played"`` only those of the block (Algorithm 1 as printed), which can
+            freeze a good arm for ever: then regret is linear.
+        loop: ``"fixed"`` or ``"printed"``: how many blocks a run has; see :meth:`num_steps`.
+            It does not change any choice.
+    """
+
+    def __init__(
+        self,
+        c: float = 6,
+        sigma: float = 1.0,
+        capacity: int = 1,
+        update: str = "all",
+        loop: str = "fixed",
+    ) -> None:
+        """Create the agent.
+
+        Raises:
+            TypeError: If a parameter has the wrong type.
+            ValueError: If a parameter breaks its rule.
+        """
+        super().__init__(capacity)
+        self.c = checked_float("c", c, at_least=0)
+        self.sigma = checked_float("sigma", sigma, at_least=0)
+        self.update = checked_choice("update", update, ("all", "played"))
+        self.loop = checked_choice("loop", loop, ("fixed", "printed"))
+        self._index: Floats = np.zeros((0, 0))
+
+    def num_steps(self, horizon: int, num_users: int) -> int:
+        """Return how many steps a run for ``horizon`` takes.
+
+        ``loop="fixed"`` takes ``horizon``: floor(T / G) blocks and, if G does not divide T, a
+        truncated one. The printed condition ``while b <= T/U`` (b from 0) runs
+        floor(T / G) + 1 whole blocks, too many.
+        """
+        groups = self._num_groups(num_users)
+        return horizon if self.loop == "fixed" else (horizon // groups + 1) * groups
+
+    def _choose(self, observation: Observation, steps: Ints, rows: Ints, count: int) -> Ints:
+        pulls = observation["pulls"]
+        index = ucb_index(observation["reward_sum"], pulls, steps, self.c, self.sigma)
+        if self.update == "played":
+            if self._index.shape != (len(self._sets), pulls.shape[1]):
+                self._index = np.full((len(self._sets), pulls.shape[1]), np.inf)
+            self._index[rows[steps == 0]] = np.inf
+            going_on = rows[steps > 0]
+            played = self._sets[going_on]
+            fresh = np.take_along_axis(index[steps > 0], played, axis=1)
+            self._index[going_on[:, None], played] = fresh
+            index = self._index[rows]
+        return top_arms(index, count)

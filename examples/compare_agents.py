@@ -1,0 +1,196 @@
+"""Compare the papers' algorithms on both environments: a table each, `regret.png`, `regrets.csv`.
+
+Run with the extra `eval` installed::
+
+    python examples/compare_agents.py
+    python examples/compare_agents.py --num-episodes 500 --output results
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # writes files; needs no screen
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from gym_fairbandits import agents
+from gym_fairbandits.evaluation import Comparison, compare, mean_interval
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What the command line sets."""
+
+    num_episodes: int = 100  # on random instances; deterministic play needs one
+    seed: int = 0
+    improving_horizon: int = 1000
+    egal_horizon: int = 5000
+    output: Path = Path()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One environment, the instances to play on it, and who plays."""
+
+    env_id: str
+    horizon: int
+    instances: dict[str, dict[str, Any]]  # title -> arguments of the environment
+    policies: dict[str, Any]
+    metrics: dict[str, str]  # metric -> its column's heading; the first gets an interval
+
+
+IMPROVING_METRICS = {
+    "policy_regret": "policy regret [95 %]",
+    "competitive_ratio": "competitive ratio",
+    "max_potential_gap": "largest potential gap",
+}
+EGAL_METRICS = {
+    "policy_regret": "policy regret [95 %]",
+    "competitive_ratio": "competitive ratio",
+    "min_user_return": "worst user's total",
+}
+
+
+def settings(arguments: Arguments) -> list[Setting]:
+    """Return what is compared."""
+    improving: dict[str, dict[str, Any]] = {
+        "early_vs_late": {"instance": "early_vs_late"},
+        "lower_bound": {"instance": "lower_bound"},
+        "round_robin_trap": {"instance": "round_robin_trap"},
+        "random_concave": {"instance": "random_concave"},
+        "random_concave, noise 0.1": {"instance": "random_concave", "noise_std": 0.1},
+    }
+    egal: dict[str, dict[str, Any]] = {
+        "bernoulli": {"instance": "bernoulli"},
+        "gaussian, variance 0.1": {"instance": {"name": "gaussian", "variance": 0.1}},
+        "two_level": {"instance": "two_level"},
+    }
+    return [
+        Setting(
+            "ImprovingBandit-v0",
+            arguments.improving_horizon,
+            improving,
+            {
+                "OracleArm": agents.OracleArm,
+                "AnytimeImproving": agents.AnytimeImproving(),
+                "RoundRobin": agents.RoundRobin(),
+                "Greedy": agents.Greedy(),
+                "UniformRandom": agents.UniformRandom(),
+            },
+            IMPROVING_METRICS,
+        ),
+        Setting(
+            "EgalAssign-v0",
+            arguments.egal_horizon,
+            egal,
+            {
+                "OracleRotation": agents.OracleRotation,
+                "EgalUCB": agents.EgalUCB(),
+                "StaticOracle": agents.StaticOracle,
+                "UniformRandom": agents.UniformRandom(),
+            },
+            EGAL_METRICS,
+        ),
+    ]
+
+
+def run(setting: Setting, arguments: Arguments) -> dict[str, Comparison]:
+    """Play every policy on every instance; show progress."""
+    checkpoints = np.unique(np.linspace(1, setting.horizon, 50).round().astype(int)).tolist()
+    plays = len(setting.instances) * len(setting.policies)
+    results = {}
+    with tqdm(
+        total=plays * arguments.num_episodes * setting.horizon,
+        desc=setting.env_id,
+        unit="step",
+        unit_scale=True,
+    ) as bar:
+        for title, env_kwargs in setting.instances.items():
+            results[title] = compare(
+                setting.policies,
+                setting.env_id,
+                num_episodes=arguments.num_episodes,
+                seed=arguments.seed,
+                checkpoints=checkpoints,
+                progress=bar.update,
+                horizon=setting.horizon,
+                **env_kwargs,
+            )
+    return results
+
+
+def markdown(setting: Setting, results: dict[str, Comparison]) -> str:
+    """Return the table of an environment."""
+    headings = ["instance", "agent", *setting.metrics.values()]
+    lines = [headings, ["---", "---", *["---:"] * len(setting.metrics)]]
+    for title, comparison in results.items():
+        lines += [[title, *row] for row in comparison.rows(list(setting.metrics))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def draw(panels: list[tuple[Setting, dict[str, Comparison]]], path: Path) -> None:
+    """Draw the regret over time with 95 % bands, one row of panels per environment."""
+    columns = max(len(results) for _, results in panels)
+    figure, axes = plt.subplots(
+        len(panels), columns, figsize=(3.2 * columns, 3.2 * len(panels)), squeeze=False
+    )
+    styles = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]  # told apart without colour too
+    for row, (setting, results) in zip(axes, panels, strict=True):
+        for axis in row[len(results) :]:
+            axis.set_visible(False)
+        for axis, (title, comparison) in zip(row, results.items(), strict=False):
+            for number, (name, result) in enumerate(comparison.evaluations.items()):
+                bounds = np.array([mean_interval(curve) for curve in result.regret_curves.T])
+                means = result.regret_curves.mean(axis=0)
+                style = styles[number % len(styles)]
+                (line,) = axis.plot(result.checkpoints, means, linestyle=style, label=name)
+                axis.fill_between(
+                    result.checkpoints, *bounds.T, alpha=0.2, color=line.get_color(), linewidth=0
+                )
+            axis.set(title=title, xlabel="steps", yscale="symlog")
+            axis.set_ylim(bottom=0)
+        row[0].set_ylabel(f"{setting.env_id}\npolicy regret")
+        row[0].legend(fontsize="small")
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main() -> None:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for item in fields(Arguments):
+        option = f"--{item.name.replace('_', '-')}"
+        parser.add_argument(option, type=type(item.default), default=item.default)
+    arguments = Arguments(**vars(parser.parse_args()))
+    arguments.output.mkdir(parents=True, exist_ok=True)
+
+    panels, frames = [], []
+    for setting in settings(arguments):
+        results = run(setting, arguments)
+        panels.append((setting, results))
+        print(
+            f"\n## {setting.env_id}, {setting.horizon} steps, {arguments.num_episodes} episodes\n"
+        )
+        print(markdown(setting, results))
+        for title, comparison in results.items():
+            frame = comparison.to_pandas()
+            frame.insert(0, "env", setting.env_id)
+            frame.insert(1, "instance", title)
+            frames.append(frame)
+    pd.concat(frames, ignore_index=True).to_csv(arguments.output / "regrets.csv", index=False)
+    draw(panels, arguments.output / "regret.png")
+    print(f"\nWrote {arguments.output / 'regrets.csv'} and {arguments.output / 'regret.png'}")
+
+
+if __name__ == "__main__":
+    main()

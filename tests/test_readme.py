@@ -1,0 +1,35 @@
+"""The README's sessions give what they show, and so do the docstrings' examples."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import gym_fairbandits
+
+README = Path(__file__).parents[1] / "README.md"
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(gym_fairbandits.__path__, "gym_fairbandits.")
+    if not module.name.endswith("__main__")
+)
+
+
+def test_readme_sessions() -> None:
+    pytest.importorskip("stable_baselines3")
+    blocks = README.read_text(encoding="utf-8").split("```python\n")[1:]
+    session = "\n".join(block.split("```")[0] for block in blocks)
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest(session, {}, "README.md", str(README), 0)
+    assert len(test.examples) > 15
+    results = doctest.DocTestRunner().run(test)
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

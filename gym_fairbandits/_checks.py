@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
-__all__ = ["checked_choice", "checked_float", "checked_int"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["checked_choice", "checked_float", "checked_int", "checked_row"]
 
 
 def checked_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
@@ -65,3 +68,23 @@ def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}")
     return value
+
+
+def checked_row(name: str, values: Any) -> NDArray[np.float64]:
+    """Return ``values`` as a fresh float64 array of shape ``(n,)``, n at least 1, all finite.
+
+    Raises:
+        TypeError: If ``values`` does not hold real numbers (bools are none).
+        ValueError: If it is empty, not one-dimensional, or holds NaN or infinity.
+    """
+    try:
+        row = np.asarray(values)
+    except ValueError:  # ragged
+        row = np.empty((0, 0))
+    if row.dtype.kind not in "iuf" or row.ndim != 1 or row.size == 0:
+        error = ValueError if row.dtype.kind in "iuf" else TypeError
+        raise error(f"`{name}` must be a non-empty sequence of numbers, got {values!r}")
+    if not np.isfinite(row).all():
+        place = int(np.flatnonzero(~np.isfinite(row))[0])
+        raise ValueError(f"`{name}` must be finite, got {row[place]} at index {place}")
+    return row.astype(np.float64)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gym_fairbandits.arms import Arms, Bernoulli, Gaussian
 from gym_fairbandits.curves import (
+    TOLERANCE,
     Constant,
     Curve,
     Exponential,
@@ -179,13 +180,20 @@ class CurveGrid:
             asymptotes[divmod(cell, self.num_arms)] = self._curve(cell).asymptote
         return asymptotes
 
-    def nondecreasing(self, pulls: int) -> bool:
-        """Return whether no curve falls within the first ``pulls`` pulls."""
-        scaled = self._codes < len(FAMILIES)
-        others = np.unique(self._codes[~scaled]) - len(FAMILIES)
-        return bool((self._parameters[0, scaled] >= 0).all()) and all(
-            self._objects[code].nondecreasing(pulls) for code in others.tolist()
-        )
+    def nondecreasing(self, pulls: Ints) -> bool:
+        """Return whether no curve falls within its row's ``pulls``; int64 ``(num_rows,)``."""
+        codes = self._codes.reshape(self.num_rows, self.num_arms)
+        for code in np.unique(codes).tolist():
+            rows, arms = np.nonzero(codes == code)
+            most = int(pulls[rows].max())
+            if code >= len(FAMILIES):
+                if not self._objects[code - len(FAMILIES)].nondecreasing(most):
+                    return False
+            elif code != _CODES[Constant]:
+                lowest = rows * self.num_arms + arms
+                if not (self._parameters[0, lowest] >= -TOLERANCE).all():
+                    return False
+        return True
 
     def _apply(
         self,

@@ -74,7 +74,8 @@ def integral_log1p(a: Floats, b: Floats, scale: Floats) -> Floats:
 
     def antiderivative(x: Floats) -> Floats:
         y = x / scale
-        small = y * y - (1 + y) * log1p_gap(y)
+        low = np.minimum(y, 1.0)
+        small = low * low - (1 + low) * log1p_gap(low)
         return scale * np.where(y < 1, small, (1 + y) * np.log1p(y) - y)
 
     return antiderivative(b) - antiderivative(a)
@@ -105,12 +106,14 @@ def sum_exponential(count: Floats, rate: Floats) -> Floats:
     ``x = rate * count``.
     """
     x = rate * count
+    near = np.minimum(x, 0.1)  # where the series is used; beyond, powers could overflow
     series = np.zeros_like(x)
     for power in range(11, 1, -1):
-        series = (-1) ** power / math.factorial(power) + x * series
-    excess = np.where(x < 0.1, x * x * series, x + np.expm1(-x))
-    square = rate * rate
-    lag_series = 0.5 - rate * (
+        series = (-1) ** power / math.factorial(power) + near * series
+    excess = np.where(x < 0.1, near * near * series, x + np.expm1(-x))
+    slow = np.minimum(rate, 0.1)
+    square = slow * slow
+    lag_series = 0.5 - slow * (
         1 / 12 - square * (1 / 720 - square * (1 / 30240 - square / 1209600))
     )
     lag = np.where(rate < 0.1, lag_series, 1 / rate + np.exp(-rate) / np.expm1(-rate))

@@ -11,12 +11,16 @@ To add a law, subclass :class:`Arms`, give it a ``family`` name for the dict for
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from gym_fairbandits._checks import checked_float, checked_row
 
 __all__ = ["Arms", "Bernoulli", "Empirical", "Gaussian", "Noise", "from_dict"]
 
@@ -102,9 +106,10 @@ class Bernoulli(Arms):
             means: Probability of a reward of 1, per arm; shape ``(num_arms,)``.
 
         Raises:
+            TypeError: If ``means`` does not hold real numbers.
             ValueError: If ``means`` is not a non-empty row of numbers in [0, 1].
         """
-        self.means = _row("means", means)
+        self.means = checked_row("means", means)
         if not ((self.means >= 0) & (self.means <= 1)).all():
             raise ValueError(f"`means` must lie in [0, 1], got {_listed(self.means)}")
 
@@ -131,19 +136,22 @@ class Gaussian(Arms):
             std: Standard deviation, one for all arms or one each; 0 is allowed (no chance).
 
         Raises:
+            TypeError: If an argument does not hold real numbers.
             ValueError: If ``means`` is not a non-empty row of finite numbers, or ``std`` is
                 negative, not finite, or of another shape.
         """
-        self.means = _row("means", means)
-        deviations = np.array(std, dtype=np.float64)
-        if deviations.ndim and deviations.shape != self.means.shape:
+        self.means = checked_row("means", means)
+        if isinstance(std, Real):
+            std = [checked_float("std", std, at_least=0)] * self.num_arms
+        deviations = checked_row("std", std)
+        if len(deviations) != self.num_arms:
             raise ValueError(
-                f"`std` must be one number or one per arm, got shape {deviations.shape} "
+                f"`std` must be one number or one per arm, got {len(deviations)} numbers "
                 f"for {self.num_arms} arms"
             )
-        if not ((deviations >= 0) & np.isfinite(deviations)).all():
-            raise ValueError(f"`std` must be finite and at least 0, got {std!r}")
-        self.std: Floats = np.full_like(self.means, deviations)
+        if not (deviations >= 0).all():
+            raise ValueError(f"`std` must be at least 0, got {std!r}")
+        self.std: Floats = deviations
 
     def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
         """Return ``mean + std * draw``; see :meth:`Arms.rewards`."""
@@ -160,16 +168,19 @@ class Empirical(Arms):
     family = "empirical"
     noise = "random"
 
-    def __init__(self, samples: Sequence[ArrayLike]) -> None:
+    def __init__(self, samples: Sequence[ArrayLike] | NDArray[Any]) -> None:
         """Create the arms.
 
         Args:
             samples: For each arm, the rewards that were recorded; at least one finite number each.
 
         Raises:
+            TypeError: If ``samples`` is not a sequence of rows of real numbers.
             ValueError: If there is no arm, or an arm's samples are empty or not finite.
         """
-        rows = [_row(f"samples[{arm}]", values) for arm, values in enumerate(samples)]
+        if not isinstance(samples, Sequence | np.ndarray) or isinstance(samples, str):
+            raise TypeError(f"`samples` must be a sequence with a row per arm, got {samples!r}")
+        rows = [checked_row(f"samples[{arm}]", values) for arm, values in enumerate(samples)]
         if not rows:
             raise ValueError("`samples` must hold at least one arm, got none")
         self._pool: Floats = np.concatenate(rows)
@@ -200,22 +211,15 @@ def from_dict(data: Mapping[str, Any]) -> Arms:
         raise TypeError(f"the arms' dict form must be a mapping, got {data!r}")
     parameters = dict(data)
     name = parameters.pop("family", None)
-    if name not in _families:
+    if not isinstance(name, str) or name not in _families:
         raise ValueError(f"`family` must be one of {sorted(_families)}, got {name!r}")
+    takes = inspect.signature(_families[name]).parameters
+    needed = {key for key, value in takes.items() if value.default is value.empty}
+    if not needed <= set(parameters) <= set(takes):
+        raise TypeError(
+            f"family {name!r} takes the parameters {list(takes)}, got {sorted(parameters)}"
+        )
     return _families[name](**parameters)
-
-
-def _row(name: str, values: ArrayLike) -> Floats:
-    """Return ``values`` as a fresh non-empty row of finite float64 numbers."""
-    try:
-        row = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`{name}` must be a sequence of numbers, got {values!r}") from error
-    if row.ndim != 1 or row.size == 0:
-        raise ValueError(f"`{name}` must be a non-empty sequence of numbers, got {values!r}")
-    if not np.isfinite(row).all():
-        raise ValueError(f"`{name}` must be finite, got {_listed(row)}")
-    return row
 
 
 def _of(table: Floats, arms: Ints) -> Floats:

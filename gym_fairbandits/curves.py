@@ -16,15 +16,16 @@ asymptote) or :class:`Curve` (anything else) as a frozen dataclass with a ``fami
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_float, checked_int
+from gym_fairbandits._checks import checked_float, checked_int, checked_row
 from gym_fairbandits._sums import (
     euler_maclaurin,
     integral_log1p,
@@ -101,7 +102,7 @@ class Curve(ABC):
     def nondecreasing(self, pulls: int) -> bool:
         """Return whether f never falls in the first ``pulls`` pulls; looks at ``SCAN_LIMIT``."""
         values = self.evaluate(np.arange(1, min(pulls, SCAN_LIMIT) + 1, dtype=float))
-        return bool((np.diff(values) >= -TOLERANCE).all())
+        return bool((values >= np.maximum.accumulate(values) - TOLERANCE).all())
 
     @overload
     def __call__(self, pulls: int) -> float: ...
@@ -161,17 +162,15 @@ def from_dict(data: Mapping[str, Any]) -> Curve:
         raise TypeError(f"a curve's dict form must be a mapping, got {data!r}")
     parameters = dict(data)
     name = parameters.pop("family", None)
-    if name not in _families:
+    if not isinstance(name, str) or name not in _families:
         raise ValueError(f"`family` must be one of {sorted(_families)}, got {name!r}")
-    try:
-        return _families[name](**parameters)
-    except TypeError as error:
-        if "__init__" not in str(error):
-            raise
-        names = [field.name for field in fields(cast(Any, _families[name]))]
+    takes = inspect.signature(_families[name]).parameters
+    needed = {key for key, value in takes.items() if value.default is value.empty}
+    if not needed <= set(parameters) <= set(takes):
         raise TypeError(
-            f"family {name!r} takes the parameters {names}, got {sorted(parameters)}"
-        ) from error
+            f"family {name!r} takes the parameters {list(takes)}, got {sorted(parameters)}"
+        )
+    return _families[name](**parameters)
 
 
 class ScaledCurve(Curve):
@@ -211,7 +210,7 @@ class ScaledCurve(Curve):
 
     def nondecreasing(self, pulls: int) -> bool:
         """Return whether f never falls: the shape rises, so it is the asymptote's sign."""
-        return self.asymptote >= 0
+        return self.asymptote >= -TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -297,6 +296,10 @@ class Constant(ScaledCurve):
     def asymptote(self) -> float:  # type: ignore[override]
         """The potential: the constant itself."""
         return self.value
+
+    def nondecreasing(self, pulls: int) -> bool:
+        """Return True: a constant does not fall, whatever its sign."""
+        return True
 
     @classmethod
     def shape(cls, pulls: Floats, *parameters: Floats) -> Floats:
@@ -480,22 +483,15 @@ class Tabulated(Curve):
 
     def __post_init__(self) -> None:
         """Check the table; raises ``TypeError`` or ``ValueError``."""
-        table = np.array(self.values, dtype=np.float64)
-        if table.ndim != 1 or table.size == 0:
-            raise ValueError(
-                f"`values` must be a non-empty sequence of numbers, got {self.values!r}"
-            )
-        if not np.isfinite(table).all():
-            place = int(np.flatnonzero(~np.isfinite(table))[0])
-            raise ValueError(f"`values` must be finite, got {table[place]} at pull {place + 1}")
+        table = checked_row("values", self.values)
         object.__setattr__(self, "values", tuple(table.tolist()))
         # Extended precision where the platform has it: a running sum of 10^6 values must stay
         # exact to 1e-11.
         sums = np.cumsum(table, dtype=np.longdouble).astype(np.float64)
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "_sums", np.concatenate(([0.0], sums)))
-        falls = np.flatnonzero(np.diff(table) < -TOLERANCE)
-        object.__setattr__(self, "_first_fall", int(falls[0]) + 2 if falls.size else _LAST_PULL)
+        falls = np.flatnonzero(table < np.maximum.accumulate(table) - TOLERANCE)
+        object.__setattr__(self, "_first_fall", int(falls[0]) + 1 if falls.size else _LAST_PULL)
 
     _table: ClassVar[Floats]  # set per instance above; not part of the dataclass's fields
     _sums: ClassVar[Floats]
@@ -545,7 +541,7 @@ def check_improving(curve: Curve, horizon: int, arm: int = 0) -> None:
     if not isinstance(curve, Curve):
         raise TypeError(f"arm {arm} must be a `Curve`, got {curve!r}")
     if isinstance(curve, ScaledCurve):
-        if not 0 <= curve.asymptote <= 1 + TOLERANCE:
+        if not -TOLERANCE <= curve.asymptote <= 1 + TOLERANCE:
             pull = _first_outside(curve)
             raise ValueError(
                 f"arm {arm} leaves [0, 1]: f({pull}) = {curve(pull)} with asymptote "
@@ -553,33 +549,39 @@ def check_improving(curve: Curve, horizon: int, arm: int = 0) -> None:
             )
         return
     last = min(checked_int("horizon", horizon), SCAN_LIMIT)
-    overlap = 2  # concavity compares three neighbours
-    for start in range(1, last + 1, _CHUNK - overlap):
-        pulls = np.arange(start, min(start + _CHUNK, last + 1), dtype=np.float64)
-        problem = _first_problem(curve.evaluate(pulls), start)
-        if problem:
-            raise ValueError(f"arm {arm} {problem}; pass `validate=False` to admit general curves")
+    problem = _first_problem(curve.evaluate(np.arange(1, last + 1, dtype=np.float64)))
+    if problem:
+        raise ValueError(f"arm {arm} {problem}; pass `validate=False` to admit general curves")
 
 
-def _first_problem(values: Floats, start: int) -> str | None:
-    """Return what the first broken rule is over pulls ``start``.., or None."""
-    outside = np.flatnonzero(~((values >= -TOLERANCE) & (values <= 1 + TOLERANCE)))
-    if outside.size:
-        place = int(outside[0])
-        return f"leaves [0, 1]: f({start + place}) = {values[place]}"
-    rise = np.diff(values)
-    if (rise < -TOLERANCE).any():
-        place = int(np.flatnonzero(rise < -TOLERANCE)[0])
-        first, second = values[place : place + 2]
-        return f"decreases: f({start + place}) = {first} but f({start + place + 1}) = {second}"
-    if start == 1 and len(values) > 1 and not values[1] <= 2 * values[0] + TOLERANCE:
-        return f"breaks f(2) <= 2 f(1): f(1) = {values[0]} but f(2) = {values[1]}"
-    if (np.diff(rise) > TOLERANCE).any():
-        place = int(np.flatnonzero(np.diff(rise) > TOLERANCE)[0])
-        pull = start + place
-        listed = ", ".join(f"f({pull + i}) = {values[place + i]}" for i in range(3))
-        return f"is convex, it rises faster than before: {listed}"
+def _first_problem(values: Floats) -> str | None:
+    """Return which rule ``values``, the rewards of pulls 1, 2, ..., break first, or None.
+
+    Each value is held against the highest before it, and each rise against the smallest: a curve
+    that breaks a rule by a little at every pull breaks it by a lot.
+    """
+    wrong = ~((values >= -TOLERANCE) & (values <= 1 + TOLERANCE))
+    if wrong.any():
+        return f"leaves [0, 1]: {_listed(values, [wrong.argmax()])}"
+    wrong = values < np.maximum.accumulate(values) - TOLERANCE
+    if wrong.any():
+        late = wrong.argmax()
+        top = late - 1 - values[late - 1 :: -1].argmax()
+        return f"decreases: {_listed(values, [top])} but {_listed(values, [late])}"
+    if len(values) > 1 and not values[1] <= 2 * values[0] + TOLERANCE:
+        return f"breaks f(2) <= 2 f(1): {_listed(values, [0])} but {_listed(values, [1])}"
+    rises = np.diff(values)
+    wrong = rises[1:] > np.minimum.accumulate(rises)[:-1] + TOLERANCE
+    if wrong.any():
+        late = wrong.argmax() + 1
+        least = late - 1 - rises[late - 1 :: -1].argmin()
+        places = sorted({least, least + 1, late, late + 1})
+        return f"is convex, it rises faster than before: {_listed(values, places)}"
     return None
+
+
+def _listed(values: Floats, places: Sequence[Any]) -> str:
+    return ", ".join(f"f({place + 1}) = {values[place]}" for place in places)
 
 
 def _first_outside(curve: ScaledCurve) -> int:
@@ -616,7 +618,7 @@ def _whole_numbers(pulls: ArrayLike, minimum: int) -> Floats:
 
 
 def _like(pulls: ArrayLike, values: Floats) -> float | Floats:
-    return values if isinstance(pulls, np.ndarray | list | tuple) else float(values)
+    return values if np.ndim(pulls) else float(values)
 
 
 def _factorial(order: int) -> float:

@@ -57,7 +57,7 @@ def best_arms(grid: CurveGrid, steps: Ints) -> tuple[Floats, Ints]:
     Raises:
         NotImplementedError: If a curve decreases within its number of pulls.
     """
-    if not grid.nondecreasing(int(steps.max(initial=0))):
+    if not grid.nondecreasing(steps):
         raise NotImplementedError(
             "the offline optimum of arms that decrease is not implemented; "
             "all curves must be nondecreasing"
@@ -83,14 +83,16 @@ def egalitarian_optimum(
     Args:
         means: Expected rewards; shape ``(..., num_arms)``.
         num_users: U.
-        steps: T; an int, or an array of shape ``(...)``.
+        steps: T, at least 0; an int, or int64 array of shape ``(...)``.
         capacity: C, users per arm and step.
 
     Returns:
         A float, or a float64 array of shape ``(...)`` if ``means`` has leading axes.
 
     Raises:
-        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms.
+        TypeError: If a number is not an integer.
+        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms, or a number
+            is too small.
     """
     table = np.asarray(means, dtype=np.float64)
     num_users = checked_int("num_users", num_users)
@@ -100,9 +102,14 @@ def egalitarian_optimum(
             f"`num_users` must be at most capacity * num_arms = {capacity * table.shape[-1]}, "
             f"got {num_users}"
         )
+    lengths = np.asarray(steps)
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(f"`steps` must be integers, got {steps!r}")
+    if not (lengths >= 0).all():
+        raise ValueError(f"`steps` must be at least 0, got {steps!r}")
     slots = best_slots(table, num_users, capacity)
     best = np.take_along_axis(table, slots, axis=-1)
-    values = steps * (best.sum(axis=-1) / num_users)
+    values = lengths * (best.sum(axis=-1) / num_users)
     return float(values) if table.ndim == 1 else values
 
 

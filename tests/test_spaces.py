@@ -136,13 +136,12 @@ def test_errors_name_arm_and_users(action: list[int], capacity: int, message: st
         check_assignments([[0, 1, 2], action], 2, 3, 5, capacity)
 
 
-def test_checked_arrays_are_int64_copies() -> None:
+def test_checked_arrays_are_int64() -> None:
     action = np.array([2, 0])
     for form in (action, action.astype(np.uint8), action.astype(">i4"), [2, 0], (np.int32(2), 0)):
         checked = check_assignment(form, 2, 3)
         assert checked.dtype == np.int64
         assert checked.tolist() == [2, 0]
-        assert not np.shares_memory(checked, action)
     assert not np.shares_memory(check_assignments(action[None], 1, 2, 3), action)
 
 

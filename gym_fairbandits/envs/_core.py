@@ -145,6 +145,11 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
             self._instance_stream = self.np_random.spawn(1)[0]
         return self._instance_stream
 
+    def _check_played(self) -> None:
+        """Refuse questions about an episode before there was one."""
+        if not self._played:
+            raise ResetNeeded("call `reset` first: no episode has begun")
+
     def _reset_needed(self) -> ResetNeeded:
         why = "the episode has ended" if self._played else "no episode is running"
         return ResetNeeded(f"call `reset` before `step`: {why}")
@@ -474,6 +479,11 @@ class BanditVectorEnv(
             self._next_draw[row] = self._refill
 
     # --- Accounts ---
+
+    def _check_played(self) -> None:
+        """Refuse questions about episodes before there were any."""
+        if not (self._running | self._ended).any():
+            raise ResetNeeded("call `reset` first: no episode has begun")
 
     def _answer(self, method: str, rows: Bools | None, *arguments: Any) -> NDArray[Any]:
         """Ask the records of the latest episodes, those that ended in this very step included."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_choice, checked_int
 from gym_fairbandits._grid import ArmGrid
+from gym_fairbandits._sources import ArmSource, EgalInstance, egal_source
 from gym_fairbandits.arms import Arms
 from gym_fairbandits.envs._core import (
     BanditEnv,
@@ -21,7 +22,6 @@ from gym_fairbandits.envs._core import (
     draws_per_refill,
     observation_box,
 )
-from gym_fairbandits.instances import ArmSource, EgalInstance, egal_source
 from gym_fairbandits.optimum import best_slots, egalitarian_optimum
 from gym_fairbandits.spaces import Assignment, check_assignment, check_assignments
 
@@ -212,6 +212,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
     num_arms: int
     capacity: int
     objective: str
+    _law: Arms  # of the running episode
 
     def __init__(
         self,
@@ -238,7 +239,6 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         self._ones: Ints = np.ones(
             self.num_users, dtype=np.int64
         )  # adding 1 would convert it first
-        self._arms: Arms | None = None
         self._start()
         self._drop_draws()
         self._clear()
@@ -252,9 +252,9 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
 
     def _begin(self) -> None:
         arms = self._source.draw(self._stream)
-        if self._arms is None or arms.noise != self._arms.noise:
+        if self._played and arms.noise != self._law.noise:
             self._drop_draws()  # left-over draws are of another kind
-        self._arms = arms
+        self._law = arms
         self._clear()
 
     def _clear(self) -> None:
@@ -282,7 +282,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
             end = self._refill_draws()
         draws = self._draws[self._next_draw : end]
         self._next_draw = end
-        law: Arms = self._arms  # type: ignore[assignment]
+        law = self._law
         if self.capacity == 1:
             user_rewards = law.rewards(arms, draws, self._steps, self._pulls)
             self._pulls[arms] += self._ones
@@ -317,8 +317,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
 
     def _refill_draws(self) -> int:
         """Take the next block of draws; return where the first step's end in it."""
-        law: Arms = self._arms  # type: ignore[assignment]
-        self._draws = draw_block(self.np_random, law.noise, draws_per_refill(self.num_users))
+        self._draws = draw_block(self.np_random, self._law.noise, draws_per_refill(self.num_users))
         self._next_draw = 0
         return self.num_users
 
@@ -339,9 +338,8 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         Raises:
             gymnasium.error.ResetNeeded: Before the first ``reset``.
         """
-        if self._arms is None:
-            raise self._reset_needed()
-        return self._arms
+        self._check_played()
+        return self._law
 
     def _record(self) -> EgalRecord:
         self._count_recent()
@@ -499,9 +497,11 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
     @property
     def arms(self) -> tuple[Arms, ...]:
         """The arms of each row's running episode; not for the learner."""
+        self._check_played()
         return tuple(self._grid.row(row) for row in range(self.num_envs))
 
     def _record(self, rows: Ints) -> EgalRecord:
+        self._check_played()
         return EgalRecord(
             self._grid.means[rows],
             self._counts[rows],

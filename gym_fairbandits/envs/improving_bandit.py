@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_float, checked_int
 from gym_fairbandits._grid import CurveGrid
+from gym_fairbandits._sources import CurveSource, ImprovingInstance, improving_source
 from gym_fairbandits.curves import Curve
 from gym_fairbandits.envs._core import (
     BanditEnv,
@@ -23,7 +24,6 @@ from gym_fairbandits.envs._core import (
     draws_per_refill,
     observation_box,
 )
-from gym_fairbandits.instances import CurveSource, ImprovingInstance, improving_source
 from gym_fairbandits.optimum import best_arms
 
 __all__ = [
@@ -293,9 +293,11 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
     @property
     def curves(self) -> tuple[Curve, ...]:
         """The arms of the running episode; not for the learner."""
+        self._check_played()
         return self._grid.row(0)
 
     def _record(self) -> ImprovingRecord:
+        self._check_played()
         return ImprovingRecord(
             self._grid, self._pulls[None], self._reward_sum[None], np.array([self._steps])
         )
@@ -473,9 +475,11 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
     @property
     def curves(self) -> tuple[tuple[Curve, ...], ...]:
         """The arms of each row's running episode; not for the learner."""
+        self._check_played()
         return tuple(self._grid.row(row) for row in range(self.num_envs))
 
     def _record(self, rows: Ints) -> ImprovingRecord:
+        self._check_played()
         return ImprovingRecord(
             self._grid.rows(rows), self._pulls[rows], self._reward_sum[rows], self._steps[rows]
         )

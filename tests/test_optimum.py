@@ -1,0 +1,435 @@
+"""Offline optima, judged by dynamic programming, enumeration, linear programs and the vectors."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, pairwise, permutations, product
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from gym_fairbandits._grid import CurveGrid
+from gym_fairbandits.curves import (
+    Constant,
+    Curve,
+    Exponential,
+    Hyperbolic,
+    LinearCap,
+    Logarithmic,
+    Power,
+    PowerLaw,
+    Tabulated,
+)
+from gym_fairbandits.optimum import (
+    best_arms,
+    best_slots,
+    egalitarian_optimum,
+    improving_optimum,
+)
+
+Floats = NDArray[np.float64]
+VECTORS = json.loads((Path(__file__).parent / "data" / "egal_optimum.json").read_text())
+
+# --- Improving arms ---
+
+
+def monotone_table(rng: np.random.Generator, steps: int) -> list[Fraction]:
+    """Nondecreasing 64ths in [0, 1], of any shape: floats hold all their sums exactly."""
+    numbers = np.sort(rng.integers(0, 65, size=steps))
+    if rng.random() < 0.3:  # a late jump
+        numbers[: rng.integers(0, steps + 1)] = 0
+    return [Fraction(int(number), 64) for number in numbers]
+
+
+def best_by_dynamic_programming(tables: Sequence[Sequence[Fraction]], steps: int) -> Fraction:
+    """``V_j(t) = max_n V_(j-1)(t - n) + Rew_j(n)`` over all allocations of pulls."""
+    best: list[Fraction | None] = [Fraction(0), *[None] * steps]
+    for table in tables:
+        sums = [Fraction(0)]
+        for value in table[:steps]:
+            sums.append(sums[-1] + value)
+        reached: list[Fraction | None] = []
+        for total in range(steps + 1):
+            options = [
+                before + sums[pulls]
+                for pulls in range(total + 1)
+                if (before := best[total - pulls]) is not None
+            ]
+            reached.append(max(options, default=None))
+        best = reached
+    answer = best[steps]
+    assert answer is not None
+    return answer
+
+
+def allocations(num_arms: int, steps: int) -> Iterator[tuple[int, ...]]:
+    """Every way to divide ``steps`` pulls among the arms."""
+    for bars in combinations(range(steps + num_arms - 1), num_arms - 1):
+        edges = [-1, *bars, steps + num_arms - 1]
+        yield tuple(right - left - 1 for left, right in pairwise(edges))
+
+
+def tabulated(tables: Sequence[Sequence[Fraction]]) -> list[Curve]:
+    return [Tabulated(tuple(map(float, table))) for table in tables]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_improving_optimum_is_the_best_of_all_allocations_of_monotone_arms(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    num_arms, steps = int(rng.integers(1, 6)), int(rng.integers(1, 26))
+    tables = [monotone_table(rng, steps) for _ in range(num_arms)]
+    totals = [sum(table, Fraction(0)) for table in tables]
+    value, arm = improving_optimum(tabulated(tables), steps)
+    assert Fraction(value) == best_by_dynamic_programming(tables, steps)
+    assert arm == totals.index(max(totals))
+    assert (type(value), type(arm)) == (float, int)
+
+
+def test_the_dynamic_program_agrees_with_enumeration() -> None:
+    # Also on arms that fall: there the best single arm is not enough, so the judge can tell.
+    rng = np.random.default_rng(0)
+    single_arm_enough = 0
+    for _ in range(20):
+        tables = [[Fraction(int(x), 8) for x in rng.integers(0, 9, size=6)] for _ in range(3)]
+        every = [
+            sum((sum(table[:n], Fraction(0)) for table, n in zip(tables, pulls, strict=True)))
+            for pulls in allocations(3, 6)
+        ]
+        assert best_by_dynamic_programming(tables, 6) == max(every)
+        single_arm_enough += max(every) == max(sum(table) for table in tables)
+    assert single_arm_enough < 10
+
+
+def test_longer_horizons_than_a_table_use_its_last_value() -> None:
+    curves = [Tabulated((0.5, 0.75)), Tabulated((0.0, 0.0, 1.0))]
+    # Totals: 0.75 T - 0.25 against T - 2, equal at T = 7.
+    assert improving_optimum(curves, 6) == (4.25, 0)
+    assert improving_optimum(curves, 7) == (5.0, 0)
+    assert improving_optimum(curves, 8) == (6.0, 1)
+    assert improving_optimum(curves, 10**6) == (10**6 - 2.0, 1)
+
+
+def test_ties_go_to_the_lowest_index() -> None:
+    half, twin, same = Constant(0.5), Tabulated((0.5,)), LinearCap(0.5, 1)
+    for curves in ([half, twin, same], [same, half], [twin, same, half]):
+        assert improving_optimum(curves, 9) == (4.5, 0)
+        assert improving_optimum([Constant(0.25), *curves], 9) == (4.5, 1)
+    late = Tabulated((0.25, 0.5, 0.75))
+    assert improving_optimum([late, half], 3) == (1.5, 0)
+    assert improving_optimum([half, late], 3) == (1.5, 0)
+    assert improving_optimum([half, late], 4) == (2.25, 1)
+
+
+def test_no_steps_pay_nothing() -> None:
+    falling = Tabulated((0.5, 0.25))
+    for curves in ([Constant(0.5)], [LinearCap(1.0, 4), Exponential(0.5, 0.1)], [falling]):
+        assert improving_optimum(curves, 0) == (0.0, 0)
+
+
+def test_closed_form_families_are_summed_over_the_horizon() -> None:
+    curves = [
+        Constant(0.3),
+        LinearCap(1.0, 500),
+        Exponential(0.9, 0.005),
+        Hyperbolic(0.95, 60.0),
+        PowerLaw(0.99, 0.4),
+        Logarithmic(0.8, 5.0, 1000.0),
+        Power(1.0, 2000.0, 0.5),
+    ]
+    for steps in (1, 10, 100, 1000, 10_000):
+        totals = [math.fsum(curve(np.arange(1, steps + 1)).tolist()) for curve in curves]
+        value, arm = improving_optimum(curves, steps)
+        assert value == pytest.approx(max(totals), rel=1e-12)
+        assert arm == totals.index(max(totals))
+
+
+def test_rows_of_a_batch_have_the_optima_of_their_instances() -> None:
+    rng = np.random.default_rng(2)
+    rows: list[list[Curve]] = [
+        [
+            LinearCap(rng.random(), 100 * rng.random()),
+            Exponential(rng.random(), rng.random()),
+            Power(rng.random(), 100 * rng.random(), 0.5),
+            Tabulated(tuple(np.sort(rng.random(5)).tolist())),
+        ]
+        for _ in range(30)
+    ]
+    grid = CurveGrid(30, 4)
+    for row, curves in enumerate(rows):
+        grid.set_rows(np.array([row]), curves)
+    steps = rng.integers(0, 300, size=30)
+    values, arms = best_arms(grid, steps)
+    expected = [
+        improving_optimum(curves, n) for curves, n in zip(rows, steps.tolist(), strict=True)
+    ]
+    assert list(zip(values.tolist(), arms.tolist(), strict=True)) == expected
+
+
+def test_rows_of_a_batch_are_judged_by_their_own_numbers_of_pulls() -> None:
+    falling = [Tabulated((0.5, 0.75, 0.25)), Constant(0.5)]
+    grid = CurveGrid(2, 2)
+    grid.set_rows(np.array([0]), falling)
+    grid.set_rows(np.array([1]), [LinearCap(1.0, 10), Constant(0.25)])
+    assert improving_optimum(falling, 2) == (1.25, 0)
+    values, arms = best_arms(grid, np.array([2, 10]))
+    assert values.tolist() == pytest.approx([1.25, 5.5])
+    assert arms.tolist() == [0, 0]
+    with pytest.raises(NotImplementedError, match="optimum of arms that decrease"):
+        best_arms(grid, np.array([3, 10]))
+
+
+@dataclass(frozen=True)
+class Tooth(Curve):
+    """A user's curve that falls once, after pull ``last``."""
+
+    last: float
+    family: ClassVar[str] = "test_tooth"
+
+    @property
+    def asymptote(self) -> float:  # type: ignore[override]
+        return 0.25
+
+    def evaluate(self, pulls: Floats) -> Floats:
+        return np.where(pulls <= self.last, 0.5, 0.25)
+
+
+@pytest.mark.parametrize("curve", [Tabulated((0.5, 0.5, 0.5, 0.25)), Tooth(3)])
+def test_arms_that_fall_within_the_steps_are_not_implemented(curve: Curve) -> None:
+    arms = [Constant(0.25), curve]
+    assert improving_optimum(arms, 3) == (1.5, 1)
+    for steps in (4, 5, 1000):
+        with pytest.raises(NotImplementedError, match="optimum of arms that decrease"):
+            improving_optimum(arms, steps)
+    for falling in (LinearCap(-0.5, 10), Exponential(-0.5, 0.1), PowerLaw(-1.0, 0.5)):
+        with pytest.raises(NotImplementedError, match="optimum of arms that decrease"):
+            improving_optimum([Constant(0.5), falling], 10)
+
+
+def test_an_arm_that_falls_by_little_at_each_pull_is_not_implemented_either() -> None:
+    # From 0.5 down to 0.49995 in steps of 5e-10: two such arms shared are better than one.
+    falling = Tabulated(cast(Any, 0.5 - 5e-10 * np.arange(100_000)))
+    with pytest.raises(NotImplementedError, match="optimum of arms that decrease"):
+        improving_optimum([falling, falling], 100_000)
+
+
+def test_a_fall_by_rounding_is_no_fall() -> None:
+    curve = Tabulated((0.5, 0.5 - 5e-10, 0.75))
+    assert improving_optimum([curve], 3)[0] == pytest.approx(1.75, rel=1e-8)
+    assert improving_optimum([LinearCap(-5e-10, 2), Constant(0.5)], 3) == (1.5, 1)
+    with pytest.raises(NotImplementedError, match="optimum of arms that decrease"):
+        improving_optimum([Tabulated((0.5, 0.5 - 5e-9, 0.75))], 3)
+
+
+def test_arms_that_pay_less_than_nothing_but_never_fall_are_compared_like_others() -> None:
+    assert improving_optimum([Constant(-0.5), Constant(-0.25)], 4) == (-1.0, 1)
+    rise = Tabulated((-0.5, -0.25, 1.0))
+    assert improving_optimum([Constant(-0.25), rise], 2) == (-0.5, 0)
+    assert improving_optimum([Constant(-0.25), rise], 4) == (1.25, 1)
+
+
+@pytest.mark.parametrize(
+    ("curves", "steps", "error", "message"),
+    [
+        ([], 3, ValueError, "`curves` must hold at least one curve, got none"),
+        ([Constant(0.5)], -1, ValueError, "`steps` must be at least 0, got -1"),
+        ([Constant(0.5)], 2.0, TypeError, "`steps` must be an integer, got 2.0"),
+        ([Constant(0.5)], True, TypeError, "`steps` must be an integer, got True"),
+    ],
+)
+def test_wrong_improving_arguments_are_refused(
+    curves: Any, steps: Any, error: Any, message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        improving_optimum(curves, steps)
+
+
+# --- Assignment arms ---
+
+
+def best_by_linear_program(means: Floats, num_users: int, steps: int, capacity: int) -> float:
+    """``max min_u sum_a n_ua mu_a`` over counts n >= 0, row sums T, column sums at most C T."""
+    num_arms = len(means)
+    cells = num_users * num_arms
+    objective = np.zeros(cells + 1)
+    objective[-1] = -1.0
+    upper, limits = [], []
+    for user in range(num_users):  # value - sum_a n_ua mu_a <= 0
+        row = np.zeros(cells + 1)
+        row[user * num_arms : (user + 1) * num_arms] = -means
+        row[-1] = 1.0
+        upper.append(row)
+        limits.append(0.0)
+    for arm in range(num_arms):
+        row = np.zeros(cells + 1)
+        row[arm:cells:num_arms] = 1.0
+        upper.append(row)
+        limits.append(float(capacity * steps))
+    equal = np.zeros((num_users, cells + 1))
+    for user in range(num_users):
+        equal[user, user * num_arms : (user + 1) * num_arms] = 1.0
+    bounds = [(0, None)] * cells + [(None, None)]
+    solved: Any = linprog(
+        objective, upper, limits, equal, np.full(num_users, float(steps)), bounds=bounds
+    )
+    assert solved.status == 0
+    return float(-solved.fun)
+
+
+SIZES = [
+    (1, 1, 1),
+    (1, 4, 1),
+    (3, 3, 1),
+    (3, 5, 1),
+    (5, 8, 1),
+    (4, 4, 2),
+    (5, 3, 2),  # capacity does not divide the users: G = 2, rho = 1
+    (5, 4, 3),
+    (7, 3, 3),
+    (7, 6, 4),
+    (3, 4, 5),  # one arm serves all
+    (6, 2, 3),
+]
+
+
+@pytest.mark.parametrize(("num_users", "num_arms", "capacity"), SIZES)
+@pytest.mark.parametrize("steps", [1, 4, 30])
+def test_egalitarian_optimum_is_the_value_of_the_linear_program(
+    num_users: int, num_arms: int, capacity: int, steps: int
+) -> None:
+    rng = np.random.default_rng(steps)
+    for means in (rng.random(num_arms), rng.normal(size=num_arms), np.full(num_arms, 0.3)):
+        value = egalitarian_optimum(means, num_users, steps, capacity)
+        solved = best_by_linear_program(means, num_users, steps, capacity)
+        assert value == pytest.approx(solved, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize(("num_users", "num_arms", "capacity"), SIZES)
+def test_egalitarian_optimum_is_the_designs_formula(
+    num_users: int, num_arms: int, capacity: int
+) -> None:
+    # (T/U) (C (m_1 + ... + m_G) + rho m_(G+1)), G = floor(U/C), rho = U - C G, exactly.
+    rng = np.random.default_rng(9)
+    for steps in (1, 7, 1000):
+        numbers = rng.integers(-64, 65, size=num_arms)
+        ordered = sorted((Fraction(int(number), 64) for number in numbers), reverse=True)
+        groups, rest = divmod(num_users, capacity)
+        total = capacity * sum(ordered[:groups]) + (rest * ordered[groups] if rest else 0)
+        exact = Fraction(steps, num_users) * total
+        value = egalitarian_optimum(numbers / 64, num_users, steps, capacity)
+        assert value == pytest.approx(float(exact), rel=1e-15, abs=0)
+
+
+@pytest.mark.parametrize("case", VECTORS, ids=str)
+def test_egalitarian_optimum_is_the_bound_of_the_vectors(case: dict[str, Any]) -> None:
+    value = egalitarian_optimum(case["mu"], case["U"], case["T"], case["C"])
+    assert type(value) is float
+    assert value == pytest.approx(case["lp_bound"], rel=1e-14)
+    assert case["opt_min_user"] <= value * (1 + 1e-14)
+    if case["C"] == 1:
+        best = sorted(case["mu"], reverse=True)
+        gap = (1 - 1 / case["U"]) * (best[0] - best[case["U"] - 1])
+        assert value - case["opt_min_user"] <= gap + 1e-12
+
+
+def legal_assignments(num_users: int, num_arms: int, capacity: int) -> list[tuple[int, ...]]:
+    if capacity == 1:
+        return list(permutations(range(num_arms), num_users))
+    every = product(range(num_arms), repeat=num_users)
+    return [arms for arms in every if max(map(arms.count, arms)) <= capacity]
+
+
+@pytest.mark.parametrize(
+    ("num_users", "num_arms", "capacity", "steps"),
+    [
+        (2, 3, 1, 2),
+        (2, 3, 1, 3),
+        (2, 4, 1, 4),
+        (3, 3, 1, 3),
+        (3, 3, 1, 2),
+        (2, 2, 2, 3),
+        (3, 2, 2, 3),
+    ],
+)
+def test_the_benchmark_is_reached_if_the_rotation_completes_and_is_close_if_not(
+    num_users: int, num_arms: int, capacity: int, steps: int
+) -> None:
+    rng = np.random.default_rng(num_users)
+    schedules = np.array(
+        list(product(legal_assignments(num_users, num_arms, capacity), repeat=steps))
+    )
+    for _ in range(5):
+        means = rng.random(num_arms)
+        best = means[schedules].sum(axis=1).min(axis=1).max()
+        value = egalitarian_optimum(means, num_users, steps, capacity)
+        ordered = np.sort(means)[::-1]
+        assert best <= value + 1e-12
+        if steps % num_users == 0:
+            assert best == pytest.approx(value, rel=1e-12)
+        elif capacity == 1:
+            gap = (1 - 1 / num_users) * (ordered[0] - ordered[num_users - 1])
+            assert value - best <= gap + 1e-12
+
+
+@pytest.mark.parametrize(("num_users", "num_arms", "capacity"), SIZES[:7])
+def test_it_is_also_the_best_mean_over_the_users_for_any_number_of_steps(
+    num_users: int, num_arms: int, capacity: int
+) -> None:
+    means = np.random.default_rng(4).normal(size=num_arms)
+    every = np.array(legal_assignments(num_users, num_arms, capacity))
+    best = means[every].mean(axis=1).max()
+    for steps in (1, 2, 11):
+        value = egalitarian_optimum(means, num_users, steps, capacity)
+        assert value == pytest.approx(steps * best, rel=1e-12)
+    slots = best_slots(means, num_users, capacity)
+    assert tuple(slots.tolist()) in {tuple(arms) for arms in every.tolist()}
+    assert means[slots].mean() == pytest.approx(best, rel=1e-12)
+
+
+def test_best_slots_come_in_descending_order_with_ties_to_the_lowest_index() -> None:
+    means = np.array([0.5, 0.75, 0.5, 0.25, 0.75])
+    assert best_slots(means, 4, 1).tolist() == [1, 4, 0, 2]
+    assert best_slots(means, 5, 2).tolist() == [1, 1, 4, 4, 0]
+    assert best_slots(means, 2, 9).tolist() == [1, 1]
+    assert best_slots(np.stack([means, -means]), 3, 1).tolist() == [[1, 4, 0], [3, 0, 2]]
+
+
+def test_leading_axes_run_over_instances_with_steps_of_their_own() -> None:
+    rng = np.random.default_rng(6)
+    means, steps = rng.random((7, 5)), rng.integers(0, 50, size=7)
+    values = cast(Floats, egalitarian_optimum(means, 3, steps, 2))
+    assert values.shape == (7,)
+    assert values.tolist() == [
+        egalitarian_optimum(row, 3, n, 2) for row, n in zip(means, steps.tolist(), strict=True)
+    ]
+    same = cast(Floats, egalitarian_optimum(means, 3, 10))
+    assert same.tolist() == [egalitarian_optimum(row, 3, 10) for row in means]
+    assert egalitarian_optimum(means[0], 3, 0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((3, 4), ValueError, "`num_users` must be at most capacity * num_arms = 2, got 3"),
+        ((5, 4, 2), ValueError, "`num_users` must be at most capacity * num_arms = 4, got 5"),
+        ((0, 4), ValueError, "`num_users` must be at least 1, got 0"),
+        ((1.0, 4), TypeError, "`num_users` must be an integer, got 1.0"),
+        ((2, 4, 0), ValueError, "`capacity` must be at least 1, got 0"),
+        ((2, 4, True), TypeError, "`capacity` must be an integer, got True"),
+        ((2, -1), ValueError, "`steps` must be at least 0, got -1"),
+        ((2, 2.5), TypeError, "`steps` must be integers, got 2.5"),
+    ],
+)
+def test_wrong_assignment_arguments_are_refused(
+    arguments: tuple[Any, ...], error: Any, message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        egalitarian_optimum([0.5, 0.25], *arguments)

@@ -141,7 +141,7 @@ class Agent(ABC):
             if stored.shape[1:] == (block,):
                 kept = min(rows, len(stored))
                 self._buffer[:kept], self._used[:kept] = stored[:kept], used[:kept]
-        for row in np.flatnonzero(self._used >= block).tolist():
+        for row in np.flatnonzero(self._used + count > block).tolist():
             self._generator(row).random(out=self._buffer[row])
             self._used[row] = 0
         places = self._used[:, None] + np.arange(count)

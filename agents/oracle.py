@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gym_fairbandits._checks import checked_int
+
 from .base import Agent, Observation
 from .egalitarian import RotatingAgent
 
@@ -43,20 +45,29 @@ def _ask(env: Any, name: str, *arguments: Any) -> list[Any]:
 
 
 def _episode_length(env: Any) -> int:
-    """Return after how many steps an episode of ``env`` ends."""
-    limits: list[Any] = [_ask(env, "horizon")[0]]
+    """Return after how many steps an episode of ``env`` ends, time limits included."""
     inner = getattr(env, "unwrapped", env)
-    limits.append(getattr(inner, "max_episode_steps", None))  # a native vector environment
-    if hasattr(env, "env_method"):
-        specs = env.get_attr("spec")
-    elif hasattr(inner, "envs"):
-        specs = [single.spec for single in inner.envs]
+    limits = [_ask(env, "horizon")[0], getattr(inner, "max_episode_steps", None)]
+    if hasattr(inner, "envs"):  # sync, or a DummyVecEnv
+        limits.append(_time_limit(inner.envs[0]))
+    elif hasattr(inner, "env_fns"):  # async: ask a copy, as what a worker raises is fatal to it
+        copy = inner.env_fns[0]()
+        limits.append(_time_limit(copy))
+        copy.close()
+    elif hasattr(env, "env_method"):
+        limits.append(getattr(env.get_attr("spec", [0])[0], "max_episode_steps", None))
     else:
-        specs = [getattr(env, "spec", None)]
-    for spec in specs:
-        limits.append(getattr(spec, "max_episode_steps", None))
-        limits.append(getattr(spec, "kwargs", {}).get("max_episode_steps"))
+        limits.append(_time_limit(env))
     return min(int(limit) for limit in limits if limit not in (None, -1))
+
+
+def _time_limit(env: Any) -> int | None:
+    """Return the lowest limit of the ``TimeLimit`` wrappers around an environment."""
+    limits = []
+    while hasattr(env, "env"):
+        limits.append(getattr(env, "_max_episode_steps", None))
+        env = env.env
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 class OracleArm(Agent):
@@ -73,13 +84,14 @@ class OracleArm(Agent):
             steps: The number of steps to be best for; the episode's length by default.
 
         Raises:
-            TypeError: If ``env`` is another environment.
+            TypeError: If ``env`` is another environment, or ``steps`` is not an integer.
+            ValueError: If ``steps`` is negative.
         """
         super().__init__()
         self._env = env
-        self._length = _episode_length(env) if steps is None else steps
+        self._length = _episode_length(env) if steps is None else checked_int("steps", steps, 0)
         self._arms: Ints = np.zeros(0, dtype=np.int64)
-        _ask(env, "optimal_arm", self._length)
+        _ask(env, "noise_std")  # only improving arms have it
 
     def _act(self, observation: Observation) -> Ints:
         new = observation["pulls"].sum(axis=1) == 0

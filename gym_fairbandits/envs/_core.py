@@ -230,6 +230,7 @@ class BanditVectorEnv(
         self.action_space = batch_space(single_action_space, self.num_envs)
         count = self.num_envs
         refill = draws_per_refill(draws_per_step, count)
+        self._played = False
         self._all_rows = np.arange(count)
         self._steps: Ints = np.zeros(count, dtype=np.int64)
         self._running: Bools = np.zeros(count, dtype=np.bool_)  # was reset and has not ended
@@ -318,6 +319,7 @@ class BanditVectorEnv(
                 self._streams[row] = None
                 self._next_draw[row] = self._refill
         self._begin(rows, sources)
+        self._played = True
         self._finished = None
         return self._observe(), {}
 
@@ -482,7 +484,7 @@ class BanditVectorEnv(
 
     def _check_played(self) -> None:
         """Refuse questions about episodes before there were any."""
-        if not (self._running | self._ended).any():
+        if not self._played:
             raise ResetNeeded("call `reset` first: no episode has begun")
 
     def _answer(self, method: str, rows: Bools | None, *arguments: Any) -> NDArray[Any]:

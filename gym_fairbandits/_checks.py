@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["checked_choice", "checked_float", "checked_int", "checked_row"]
+__all__ = [
+    "as_int64",
+    "checked_bool",
+    "checked_choice",
+    "checked_float",
+    "checked_int",
+    "checked_row",
+    "holds_integers",
+]
 
 
 def checked_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
@@ -58,6 +66,17 @@ def checked_float(
     return number
 
 
+def checked_bool(name: str, value: Any) -> bool:
+    """Return ``value`` as a ``bool``.
+
+    Raises:
+        TypeError: If it is none, of Python or NumPy.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"`{name}` must be a bool, got {value!r}")
+    return bool(value)
+
+
 def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Return ``value`` if it is one of ``choices``.
 
@@ -88,3 +107,30 @@ def checked_row(name: str, values: Any) -> NDArray[np.float64]:
         place = int(np.flatnonzero(~np.isfinite(row))[0])
         raise ValueError(f"`{name}` must be finite, got {row[place]} at index {place}")
     return row.astype(np.float64)
+
+
+def holds_integers(value: Any, shape: tuple[int, ...]) -> bool:
+    """Return whether ``value``, an array or nested sequence, holds integers in this shape."""
+    if isinstance(value, np.ndarray):
+        return value.shape == shape and value.dtype.kind in "iu"
+    if not isinstance(value, list | tuple) or len(value) != shape[0]:
+        return False
+    if len(shape) > 1:
+        return all(holds_integers(row, shape[1:]) for row in value)
+    return all(isinstance(item, Integral) and not isinstance(item, bool) for item in value)
+
+
+def as_int64(value: Any, shape: tuple[int, ...]) -> NDArray[np.int64] | None:
+    """Return a copy of ``value``, or None if it does not hold integers in this shape.
+
+    Integers that int64 cannot hold become others that are no index either.
+    """
+    if not holds_integers(value, shape):
+        return None
+    try:
+        return np.array(value, dtype=np.int64)
+    except OverflowError:
+        clipped: NDArray[np.int64] = np.clip(np.array(value, dtype=object), -1, 2**63 - 1).astype(
+            np.int64
+        )
+        return clipped

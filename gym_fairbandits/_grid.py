@@ -203,6 +203,8 @@ class CurveGrid:
         of_curve: Callable[[Curve], Callable[[Floats], Floats]],
     ) -> Floats:
         codes = self._codes[cells]
+        if len(codes) == 0:
+            return np.empty_like(pulls)
         if len(codes) == 1 or (codes == codes[0]).all():
             return self._apply_one(int(codes[0]), cells, pulls, of_family, of_curve)
         out = np.empty_like(pulls)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import accumulate
 from math import prod
-from numbers import Integral
 from operator import eq
 from typing import Any, NoReturn
 
@@ -39,9 +38,15 @@ from gymnasium.vector.utils import (
 from gymnasium.wrappers.utils import create_zero_array
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import checked_int
+from gym_fairbandits._checks import as_int64, checked_int, holds_integers
 
-__all__ = ["Assignment", "BatchedAssignment", "check_assignment", "check_assignments"]
+__all__ = [
+    "Assignment",
+    "BatchedAssignment",
+    "check_assignment",
+    "check_assignments",
+    "rotation",
+]
 
 _INT64 = np.dtype(np.int64)  # quicker to convert to than the type
 # Up to this many users Python lists beat NumPy's fixed cost per call.
@@ -75,7 +80,7 @@ def check_assignment(
         if len(set(arms)) == num_users and min(arms) >= 0 and max(arms) < num_arms:
             return action
     if not _is_legal(action, num_users, num_arms, capacity):
-        if not _holds_integers(action, (num_users,)):
+        if not holds_integers(action, (num_users,)):
             raise InvalidAction(_misfit("action", action, (num_users,)))
         raise InvalidAction(f"`action` {_fault(action, num_arms, capacity)}")
     if type(action) is np.ndarray:
@@ -113,7 +118,7 @@ def check_assignments(
         ValueError: If ``rows`` has another shape.
     """
     shape = (num_envs, num_users)
-    batch = _as_int64(actions, shape)
+    batch = as_int64(actions, shape)
     if batch is None:
         raise InvalidAction(_misfit("actions", actions, shape))
     counted = batch
@@ -132,6 +137,36 @@ def check_assignments(
     return batch
 
 
+def rotation(slots: NDArray[np.int64], place: Any, num_users: int) -> NDArray[np.int64]:
+    """Return the assignment of one step of a block in which the users rotate over a set of arms.
+
+    With G slots, the users form G groups of U / G, in order of their numbers; in step i of the
+    block, group g plays slot (g - i) mod G. In G steps every user plays every slot once.
+
+    Args:
+        slots: The arm of each slot; int64 array of shape ``(..., G)``. G must divide U.
+        place: i, from 0; an int, or an int64 array of shape ``(...)``.
+        num_users: U.
+
+    Returns:
+        A new int64 array of shape ``(..., num_users)``. No arm has more than C users if U / G
+        times the number of its slots is at most C.
+
+    Raises:
+        ValueError: If G does not divide U.
+    """
+    groups = slots.shape[-1]
+    if not groups or num_users % groups:
+        raise ValueError(
+            f"`slots` must have a last axis that divides the {num_users} users, got {groups}"
+        )
+    group = np.arange(num_users) // (num_users // groups)
+    turned = (group - np.asarray(place)[..., None]) % groups
+    return np.take_along_axis(
+        slots, np.broadcast_to(turned, (*slots.shape[:-1], num_users)), axis=-1
+    )
+
+
 def _is_legal(action: Any, num_users: int, num_arms: int, capacity: int) -> bool:
     if isinstance(action, np.ndarray):
         if action.shape != (num_users,) or action.dtype.kind not in "iu":
@@ -139,7 +174,7 @@ def _is_legal(action: Any, num_users: int, num_arms: int, capacity: int) -> bool
         if num_users > _FEW_USERS:
             return _are_legal(action.astype(_INT64).reshape(1, num_users), num_arms, capacity)
         arms = action.tolist()
-    elif _holds_integers(action, (num_users,)):
+    elif holds_integers(action, (num_users,)):
         arms = action
     else:
         return False
@@ -165,32 +200,6 @@ def _are_legal(batch: NDArray[np.int64], num_arms: int, capacity: int) -> bool:
         return not (ordered[:, capacity:] == ordered[:, :-capacity]).any()
     cells = batch + np.arange(0, num_rows * num_arms, num_arms)[:, None]
     return bool(np.bincount(cells.ravel()).max() <= capacity)
-
-
-def _holds_integers(value: Any, shape: tuple[int, ...]) -> bool:
-    if isinstance(value, np.ndarray):
-        return value.shape == shape and value.dtype.kind in "iu"
-    if not isinstance(value, list | tuple) or len(value) != shape[0]:
-        return False
-    if len(shape) > 1:
-        return all(_holds_integers(row, shape[1:]) for row in value)
-    return all(isinstance(arm, Integral) and not isinstance(arm, bool) for arm in value)
-
-
-def _as_int64(value: Any, shape: tuple[int, ...]) -> NDArray[np.int64] | None:
-    """Return a copy of ``value``, or None if it does not hold integers in this shape.
-
-    Integers that int64 cannot hold become others that no arm has either.
-    """
-    if not _holds_integers(value, shape):
-        return None
-    try:
-        return np.array(value, dtype=np.int64)
-    except OverflowError:
-        clipped: NDArray[np.int64] = np.clip(np.array(value, dtype=object), -1, 2**63 - 1).astype(
-            np.int64
-        )
-        return clipped
 
 
 def _misfit(name: str, value: Any, shape: tuple[int, ...]) -> str:
@@ -470,7 +479,7 @@ class BatchedAssignment(_AssignmentSpace):
 
     def contains(self, x: Any) -> bool:
         """Return whether every row of ``x`` belongs to `single`; see `check_assignments`."""
-        batch = _as_int64(x, self.shape)
+        batch = as_int64(x, self.shape)
         return batch is not None and _are_legal(
             batch.reshape(-1, self.num_users), self.num_arms, self.capacity
         )

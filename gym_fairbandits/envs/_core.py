@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import checked_int
+from gym_fairbandits._checks import checked_bool, checked_int
 
 __all__ = ["BanditEnv", "BanditVectorEnv", "draw_block", "draws_per_refill", "observation_box"]
 
@@ -71,9 +71,7 @@ class _Clocked:
 
     def _take_common(self, horizon: int, horizon_known: bool, render_mode: str | None) -> None:
         self.horizon = checked_int("horizon", horizon, maximum=COUNT_LIMIT)
-        if not isinstance(horizon_known, bool | np.bool_):
-            raise TypeError(f"`horizon_known` must be a bool, got {horizon_known!r}")
-        self.horizon_known = bool(horizon_known)
+        self.horizon_known = checked_bool("horizon_known", horizon_known)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ValueError(
                 f"`render_mode` must be None or one of {self.metadata['render_modes']}, "

@@ -12,7 +12,7 @@ from gymnasium.error import InvalidAction
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import checked_float, checked_int
+from gym_fairbandits._checks import as_int64, checked_bool, checked_float, checked_int
 from gym_fairbandits._grid import CurveGrid
 from gym_fairbandits._sources import CurveSource, ImprovingInstance, improving_source
 from gym_fairbandits.curves import Curve
@@ -195,7 +195,7 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         """
         self._take_common(horizon, horizon_known, render_mode)
         self.noise_std = checked_float("noise_std", noise_std, at_least=0)
-        self.validate = bool(validate)
+        self.validate = checked_bool("validate", validate)
         self._default_source = self._source = self._make_source(instance, num_arms)
         self.num_arms = self._source.num_arms
         self.observation_space, self.action_space = _spaces(self, self.num_arms)  # type: ignore[assignment]
@@ -366,7 +366,7 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         self._take_common(horizon, horizon_known, render_mode)
         self._take_vector(num_envs, max_episode_steps, autoreset_mode)
         self.noise_std = checked_float("noise_std", noise_std, at_least=0)
-        self.validate = bool(validate)
+        self.validate = checked_bool("validate", validate)
         self._default_source = self._make_source(instance, num_arms)
         self.num_arms = self._default_source.num_arms
         self._start(*_spaces(self, self.num_arms), 1)
@@ -411,12 +411,11 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         self._offsets.reshape(shape)[rows] = self._ends.reshape(shape)[rows]
 
     def _checked_actions(self, actions: Any, playing: Bools | None) -> Ints:
-        array = np.asarray(actions)
-        if array.dtype.kind not in "iu" or array.shape != (self.num_envs,):
+        arms = as_int64(actions, (self.num_envs,))
+        if arms is None:
             raise InvalidAction(
                 f"`actions` must be integers of shape ({self.num_envs},), got {actions!r}"
             )
-        arms: Ints = array.astype(np.int64, copy=False)
         # As unsigned numbers the negative ones are large: one comparison finds both.
         legal = arms.view(np.uint64) < self.num_arms
         if not legal.all():
@@ -425,7 +424,7 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
                 row = int(np.flatnonzero(wrong)[0])
                 raise InvalidAction(
                     f"`actions` must be integers from 0 to {self.num_arms - 1}, "
-                    f"got {array[row]} for sub-environment {row}"
+                    f"got {actions[row]} for sub-environment {row}"
                 )
         return arms
 

@@ -1,0 +1,162 @@
+"""What the tests of agents share: a loop, the exact Algorithm 1, and every agent by name."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+import gym_fairbandits  # noqa: F401 - registers the environments
+from gym_fairbandits import agents
+from gym_fairbandits.agents import Agent
+from gym_fairbandits.arms import Arms, Gaussian
+from gym_fairbandits.curves import Curve, LinearCap
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+ExactCurve: TypeAlias = Callable[[int], Fraction]
+Observation: TypeAlias = dict[str, NDArray[Any]]
+
+IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
+DATA: Any = json.loads((Path(__file__).parent / "data" / "agents.json").read_text("utf-8"))
+
+# Every agent that needs no environment, and whether it is deterministic.
+IMPROVING_AGENTS: dict[str, Callable[[], Agent]] = {
+    "AnytimeImproving": agents.AnytimeImproving,
+    "RoundRobin": agents.RoundRobin,
+    "Greedy": agents.Greedy,
+    "FixedArm": partial(agents.FixedArm, 1),
+    "UniformRandom": agents.UniformRandom,
+}
+EGAL_AGENTS: dict[str, Callable[[], Agent]] = {
+    "EgalUCB": agents.EgalUCB,
+    "EgalUCB-played": partial(agents.EgalUCB, c=0.5, update="played"),
+    "UniformRandom": agents.UniformRandom,
+}
+IMPROVING_ORACLES: dict[str, Callable[[Any], Agent]] = {"OracleArm": agents.OracleArm}
+EGAL_ORACLES: dict[str, Callable[[Any], Agent]] = {
+    "OracleRotation": agents.OracleRotation,
+    "StaticOracle": agents.StaticOracle,
+}
+
+
+def factories(
+    env_id: str, *, random: bool = True, oracles: bool = True
+) -> dict[str, Callable[[Any], Agent]]:
+    """Return the agents of an environment, each as a function of the env that runs."""
+    plain = IMPROVING_AGENTS if env_id == IMPROVING else EGAL_AGENTS
+    made: dict[str, Callable[[Any], Agent]] = {
+        name: lambda env, build=build: build()  # type: ignore[misc]
+        for name, build in plain.items()
+        if random or name != "UniformRandom"
+    }
+    if oracles:
+        made |= IMPROVING_ORACLES if env_id == IMPROVING else EGAL_ORACLES
+    return made
+
+
+ALL_AGENTS = [(env_id, name) for env_id in (IMPROVING, EGAL) for name in factories(env_id)]
+DETERMINISTIC = [pair for pair in ALL_AGENTS if pair[1] != "UniformRandom"]
+
+
+def build(env_id: str, name: str, env: Any) -> Agent:
+    """Return the named agent for the env that runs."""
+    return factories(env_id)[name](env)
+
+
+def episode(
+    env: gym.Env[Any, Any], agent: Agent, seed: int | None = None, options: Any = None
+) -> tuple[list[Any], list[float], dict[str, Any]]:
+    """Play one episode; return its actions (as lists), its rewards and its last info."""
+    observation, info = env.reset(seed=seed, options=options)
+    actions, rewards, done = [], [], False
+    while not done:
+        action = agent.act(observation)
+        observation, reward, terminated, truncated, info = env.step(action)
+        actions.append(np.asarray(action).tolist())
+        rewards.append(float(reward))
+        done = terminated or truncated
+    return actions, rewards, info
+
+
+def row(observation: Observation, number: int) -> Observation:
+    """Return one row of a batched observation."""
+    return {name: values[number] for name, values in observation.items()}
+
+
+def exact_cap(asymptote: Fraction, ramp: Fraction | int) -> ExactCurve:
+    """Return ``asymptote * min(n / ramp, 1)`` as exact rationals."""
+    return lambda n: asymptote * min(Fraction(n) / ramp, Fraction(1))
+
+
+def float_caps(parameters: Iterable[tuple[Fraction, Fraction]]) -> list[Curve]:
+    """Return the same curves as the package has them."""
+    return [LinearCap(float(asymptote), float(ramp)) for asymptote, ramp in parameters]
+
+
+def exact_algorithm1(curves: Sequence[ExactCurve], steps: int) -> list[int]:
+    """Return the pulls of Algorithm 1 of Patil et al. in exact arithmetic.
+
+    Two sweeps, then the highest p_i, ties by fewest pulls, then lowest index. All values are
+    brought to a common denominator, so that only integers are compared.
+    """
+    scale = math.lcm(*{curve(n).denominator for curve in curves for n in range(1, steps + 1)})
+    table = [[int(curve(n) * scale) for n in range(1, steps + 1)] for curve in curves]
+    pulls, earned = [0] * len(curves), [0] * len(curves)
+    sequence = []
+    for _ in range(steps):
+        if min(pulls) < 2:
+            arm = min(range(len(curves)), key=lambda i: (pulls[i], i))
+        else:
+            most = max(pulls)
+            estimates = []  # twice p_i, which is whole
+            for i, n in enumerate(pulls):
+                behind, last = most - n, table[i][n - 1]
+                rise = last - table[i][n - 2]
+                estimates.append(2 * (earned[i] + behind * last) + rise * behind * (behind + 1))
+            best = max(estimates)
+            tied = [i for i, estimate in enumerate(estimates) if estimate == best]
+            arm = min(tied, key=lambda i: (pulls[i], i))
+        earned[arm] += table[arm][pulls[arm]]
+        pulls[arm] += 1
+        sequence.append(arm)
+    return sequence
+
+
+def random_caps(
+    rng: np.random.Generator, num_arms: int, longest: int = 60
+) -> list[tuple[Fraction, Fraction]]:
+    """Return asymptotes and ramps of random linear caps with small denominators."""
+    tops = rng.integers(0, 21, num_arms).tolist()
+    ramps = rng.integers(1, longest + 1, num_arms).tolist()
+    return [(Fraction(top, 20), Fraction(ramp)) for top, ramp in zip(tops, ramps, strict=True)]
+
+
+def fixed(means: Sequence[float]) -> Gaussian:
+    """Return arms that pay their means without chance."""
+    return Gaussian(means, 0.0)
+
+
+class FirstPullOfArmZeroPaysNothing(Arms):
+    """Arms that pay their means, but 0 on the very first pull of arm 0."""
+
+    family = "first_pull_of_arm_zero_pays_nothing"
+    noise = None
+
+    def __init__(self, means: Sequence[float]) -> None:
+        self.means = np.array(means, dtype=np.float64)
+
+    def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
+        before = np.take_along_axis(pulls, arms, axis=-1)
+        return np.where((arms == 0) & (before == 0), 0.0, self.means[arms])
+
+    def parameters(self) -> dict[str, Any]:
+        return {"means": self.means.tolist()}

@@ -58,9 +58,10 @@ class Agent(ABC):
                 "`observation` must be the environment's Dict observation with `pulls`, "
                 f"got {type(observation).__name__}"
             )
-        if np.ndim(observation["pulls"]) > 1:
-            return self._act(observation)
-        single = self._act({name: np.asarray(value)[None] for name, value in observation.items()})
+        arrays = {name: np.asarray(value) for name, value in observation.items()}
+        if arrays["pulls"].ndim > 1:
+            return self._act(arrays)
+        single = self._act({name: value[None] for name, value in arrays.items()})
         return int(single[0]) if single.ndim == 1 else single[0]
 
     def predict(
@@ -112,7 +113,7 @@ class Agent(ABC):
             if own is not None and (mask is None or mask[row]):
                 self._generators[row] = np.random.default_rng(own)
                 if row < len(self._used):
-                    self._used[row] = self._buffer.shape[1]
+                    self._used[row] = self._buffer.shape[1]  # what is in store is void
         self._forget(mask)
 
     def _generator(self, row: int) -> np.random.Generator:
@@ -133,20 +134,19 @@ class Agent(ABC):
             float64 array of shape ``(rows, count)``.
         """
         block = max(1, 256 // count) * count
-        if self._buffer.shape != (rows, block):
-            # A batch of another size: rows that stay keep what they have in store.
-            stored, used = self._buffer, self._used
-            self._buffer = np.zeros((rows, block))
-            self._used = np.full(rows, block, dtype=np.int64)
-            if stored.shape[1:] == (block,):
-                kept = min(rows, len(stored))
-                self._buffer[:kept], self._used[:kept] = stored[:kept], used[:kept]
-        for row in np.flatnonzero(self._used + count > block).tolist():
+        if self._buffer.shape[1] != block:
+            self._buffer, self._used = np.zeros((0, block)), np.zeros(0, dtype=np.int64)
+        if len(self._buffer) < rows:
+            more = rows - len(self._buffer)
+            self._buffer = np.concatenate((self._buffer, np.zeros((more, block))))
+            self._used = np.concatenate((self._used, np.full(more, block)))
+        used = self._used[:rows]
+        for row in np.flatnonzero(used + count > block).tolist():
             self._generator(row).random(out=self._buffer[row])
-            self._used[row] = 0
-        places = self._used[:, None] + np.arange(count)
-        self._used += count
-        return np.take_along_axis(self._buffer, places, axis=1)
+            used[row] = 0
+        places = used[:, None] + np.arange(count)
+        used += count
+        return np.take_along_axis(self._buffer[:rows], places, axis=1)
 
     def _forget(self, mask: Bools | None) -> None:  # noqa: B027 - most agents remember nothing
         """Forget what is remembered of the rows of ``mask``, of all by default."""

@@ -21,53 +21,53 @@ __all__ = ["OracleArm", "OracleRotation", "StaticOracle"]
 Ints = NDArray[np.int64]
 
 
-def _ask(env: Any, name: str, *arguments: Any) -> list[Any]:
-    """Return what each environment behind ``env`` has under ``name``, called if it is a method.
+def _call(env: Any, name: str, *arguments: Any) -> list[Any]:
+    """Call a method of every environment behind ``env`` and return the answers.
+
+    Only names and plain values cross to environments in other processes: not everything there
+    can be pickled, and what a worker raises is fatal to it.
+    """
+    if _is_native(env):
+        return list(getattr(env.unwrapped, name)(*arguments))
+    if hasattr(env, "env_method"):  # a VecEnv of Stable-Baselines3
+        return list(env.env_method(name, *arguments))
+    if hasattr(env.unwrapped, "call"):  # sync or async
+        return list(env.unwrapped.call(name, *arguments))
+    return [env.get_wrapper_attr(name)(*arguments)]
+
+
+def _is_native(env: Any) -> bool:
+    inner = getattr(env, "unwrapped", None)
+    return hasattr(inner, "num_envs") and not (hasattr(inner, "call") or hasattr(env, "env_method"))
+
+
+def _read(env: Any, name: str) -> Any:
+    """Return an attribute that all environments behind ``env`` share.
 
     Raises:
-        TypeError: If ``env`` is no environment, or none that has ``name``.
+        TypeError: If ``env`` is no environment, or none that has it.
     """
     try:
-        if hasattr(env, "env_method"):  # a VecEnv of Stable-Baselines3
-            if arguments or callable(env.get_attr(name, [0])[0]):
-                return list(env.env_method(name, *arguments))
-            return list(env.get_attr(name))
-        inner = env.unwrapped
-        if hasattr(inner, "num_envs") and not hasattr(inner, name):  # sync or async
-            return list(inner.call(name, *arguments))
-        value = getattr(inner, name)
-        value = value(*arguments) if callable(value) else value
-    except AttributeError as error:
-        raise TypeError(f"`env` must be an environment that has `{name}`, got {env!r}") from error
-    if hasattr(inner, "num_envs") and isinstance(value, np.ndarray):
-        return list(value)
-    return [value] * getattr(inner, "num_envs", 1)
+        if _is_native(env):
+            return getattr(env.unwrapped, name)
+        if all(_call(env, "has_wrapper_attr", name)):
+            return _call(env, "get_wrapper_attr", name)[0]
+    except AttributeError:
+        pass
+    raise TypeError(f"`env` must be an environment that has `{name}`, got {env!r}")
 
 
 def _episode_length(env: Any) -> int:
     """Return after how many steps an episode of ``env`` ends, time limits included."""
-    inner = getattr(env, "unwrapped", env)
-    limits = [_ask(env, "horizon")[0], getattr(inner, "max_episode_steps", None)]
-    if hasattr(inner, "envs"):  # sync, or a DummyVecEnv
-        limits.append(_time_limit(inner.envs[0]))
-    elif hasattr(inner, "env_fns"):  # async: ask a copy, as what a worker raises is fatal to it
-        copy = inner.env_fns[0]()
-        limits.append(_time_limit(copy))
-        copy.close()
-    elif hasattr(env, "env_method"):
-        limits.append(getattr(env.get_attr("spec", [0])[0], "max_episode_steps", None))
-    else:
-        limits.append(_time_limit(env))
-    return min(int(limit) for limit in limits if limit not in (None, -1))
-
-
-def _time_limit(env: Any) -> int | None:
-    """Return the lowest limit of the ``TimeLimit`` wrappers around an environment."""
-    limits = []
-    while hasattr(env, "env"):
-        limits.append(getattr(env, "_max_episode_steps", None))
-        env = env.env
-    return min((limit for limit in limits if limit is not None), default=None)
+    limits = [int(_read(env, "horizon"))]
+    for name in ("max_episode_steps", "_max_episode_steps"):  # native; Gymnasium's TimeLimit
+        try:
+            limit = _read(env, name)
+        except TypeError:
+            continue
+        if limit not in (None, -1):
+            limits.append(int(limit))
+    return min(limits)
 
 
 class OracleArm(Agent):
@@ -91,12 +91,12 @@ class OracleArm(Agent):
         self._env = env
         self._length = _episode_length(env) if steps is None else checked_int("steps", steps, 0)
         self._arms: Ints = np.zeros(0, dtype=np.int64)
-        _ask(env, "noise_std")  # only improving arms have it
+        _read(env, "noise_std")  # only improving arms have it
 
     def _act(self, observation: Observation) -> Ints:
         new = observation["pulls"].sum(axis=1) == 0
         if new.any() or len(self._arms) != len(new):
-            arms = np.array(_ask(self._env, "optimal_arm", self._length), dtype=np.int64)
+            arms = np.array(_call(self._env, "optimal_arm", self._length), dtype=np.int64)
             # Rows that play on keep their arm: the instance behind them has not changed.
             self._arms = np.where(new, arms, self._arms) if len(self._arms) == len(new) else arms
         return self._arms.copy()
@@ -119,9 +119,8 @@ class OracleRotation(RotatingAgent):
             TypeError: If ``env`` is another environment.
         """
         self._env = env
-        self._env_capacity = int(_ask(env, "capacity")[0])
+        self._env_capacity = int(_read(env, "capacity"))
         super().__init__()
-        _ask(env, "num_users")
 
     def _act(self, observation: Observation) -> Ints:
         num_users = observation["user_reward_sum"].shape[1]
@@ -133,7 +132,7 @@ class OracleRotation(RotatingAgent):
         return -(-num_users // self._env_capacity)
 
     def _choose(self, observation: Observation, steps: Ints, rows: Ints, count: int) -> Ints:
-        slots = np.array(_ask(self._env, "optimal_slots"), dtype=np.int64)[rows]
+        slots = np.array(_call(self._env, "optimal_slots"), dtype=np.int64)[rows]
         return slots[:, :: self.capacity]
 
 
@@ -155,12 +154,12 @@ class StaticOracle(Agent):
         """
         super().__init__()
         self._env = env
-        self._slots: Ints = np.array(_ask(env, "num_users"))[:, None]
+        self._slots: Ints = np.zeros((0, int(_read(env, "num_users"))), dtype=np.int64)
 
     def _act(self, observation: Observation) -> Ints:
         new = observation["pulls"].sum(axis=1) == 0
         if new.any() or self._slots.shape != observation["user_reward_sum"].shape:
-            slots = np.array(_ask(self._env, "optimal_slots"), dtype=np.int64)
+            slots = np.array(_call(self._env, "optimal_slots"), dtype=np.int64)
             keep = self._slots.shape == slots.shape
             self._slots = np.where(new[:, None], slots, self._slots) if keep else slots
         return self._slots.copy()

@@ -1,38 +1,117 @@
 """Play policies on the same episodes and compare what they lose to the offline optimum.
 
 Episode i has environment seed ``seed + i`` for every policy, and a random agent's row is seeded
-with it too, so that results do not depend on how many environments run side by side.
+with it too: results depend neither on how many environments run side by side nor on how many
+processes. (Networks may round differently for batches of different sizes; the policies of
+:mod:`gym_fairbandits.agents.sb3` guard against it.)
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
 from gym_fairbandits._checks import checked_int
-from gym_fairbandits.wrappers.vector import PolicyRegret
+from gym_fairbandits._rollout import Episodes, Plan, play
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-__all__ = ["Comparison", "Evaluation", "Policy", "compare", "evaluate", "mean_interval"]
+__all__ = [
+    "Comparison",
+    "Entry",
+    "Evaluation",
+    "EvaluationError",
+    "Policy",
+    "compare",
+    "evaluate",
+    "mean_interval",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# An agent or model with `predict`, a callable from observations to actions, or a class that is
-# created from the environment that runs.
+# Anything with `predict` (agents, models of Stable-Baselines3), a callable from batched
+# observations to actions, a class that is created from the environment that runs, or an `Entry`.
 Policy: TypeAlias = Any
 
 CONFIDENCE = 0.95
 _RESAMPLES = 2000
-_MOST_ENVS = 256
+_MOST_ENVS = 100  # side by side, unless told otherwise
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A policy and what it needs around it.
+
+    Attributes:
+        policy: As for :func:`evaluate`.
+        factory: Instead of ``policy``: called for each batch of episodes, with the environment
+            that runs if it has a parameter ``env``.
+        wrappers: The wrappers that a model was trained with, called with the scalar environment,
+            innermost first.
+        env_kwargs: Arguments of the environment that only this policy gets, such as
+            ``{"horizon_known": True}``.
+        normalize: The statistics that a model was trained with: a ``VecNormalize``, or a callable
+            from batched observations to batched observations.
+    """
+
+    policy: Policy = None
+    factory: Callable[..., Policy] | None = None
+    wrappers: Sequence[Callable[[Any], Any]] = ()
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    normalize: Any = None
+
+    def __post_init__(self) -> None:
+        """Check that there is one policy; raises ``TypeError``."""
+        if (self.policy is None) == (self.factory is None):
+            raise TypeError("an `Entry` must have either a `policy` or a `factory`")
+        chosen = self.policy if self.factory is None else self.factory
+        if not (hasattr(chosen, "predict") or callable(chosen)):
+            raise TypeError(f"`policy` must have `predict` or be callable, got {chosen!r}")
+        if self.normalize is not None and not (
+            hasattr(self.normalize, "normalize_obs") or callable(self.normalize)
+        ):
+            raise TypeError(
+                f"`normalize` must be a `VecNormalize` or a callable, got {self.normalize!r}"
+            )
+
+    def plan(self, env_id: str, checkpoints: tuple[int, ...], **shared: Any) -> Plan:
+        """Return what to play; ``shared`` are the arguments of the environment for all."""
+        is_factory = self.factory is not None or isinstance(self.policy, type)
+        return Plan(
+            policy=self.policy if self.factory is None else self.factory,
+            is_factory=is_factory,
+            env_id=env_id,
+            env_kwargs={**shared, **self.env_kwargs},
+            wrappers=tuple(self.wrappers),
+            normalize=getattr(self.normalize, "normalize_obs", self.normalize),
+            checkpoints=checkpoints,
+        )
+
+
+class EvaluationError(RuntimeError):
+    """A policy raised.
+
+    Attributes:
+        policy: Its name.
+        episode: The episode in which it raised, from 0.
+        results: What was finished before: a :class:`Comparison` of the policies so far.
+    """
+
+    def __init__(self, policy: str, episode: int, cause: Exception, results: Comparison) -> None:
+        """Name the policy, the episode and the cause."""
+        super().__init__(
+            f"policy {policy!r} raised in episode {episode}: {type(cause).__name__}: {cause}"
+        )
+        self.policy, self.episode, self.results = policy, episode, results
 
 
 @dataclass(frozen=True)
@@ -41,16 +120,21 @@ class Evaluation:
 
     Attributes:
         episodes: Per metric, a value per episode; float64 arrays of shape ``(num_episodes,)``:
-            ``return``, ``policy_regret``, ``realized_regret``, ``optimal_return``,
-            ``expected_return``, ``competitive_ratio``, and ``max_potential_gap`` (improving
-            arms) or ``min_user_return`` (assignment: the worst-off user's expected total).
-        checkpoints: Steps at which the regret so far was taken; int64 array.
+            ``return``, ``length``, ``policy_regret``, ``optimal_return``, ``expected_return``,
+            ``competitive_ratio``, ``realized_regret``, and ``max_potential_gap`` (improving arms)
+            or ``min_user_return`` (assignment: the worst-off user's expected total).
+        checkpoints: Steps at which the regret so far was taken.
         regret_curves: That regret; float64 array of shape ``(num_episodes, num_checkpoints)``.
+        pulls: How often each arm was played; int64 array of shape ``(num_episodes, num_arms)``.
+        user_returns: Assignment: the users' expected totals; float64 array of shape
+            ``(num_episodes, num_users)``; else ``None``.
     """
 
     episodes: dict[str, Floats]
-    checkpoints: Ints
+    checkpoints: tuple[int, ...]
     regret_curves: Floats
+    pulls: Ints
+    user_returns: Floats | None
 
     def mean(self, metric: str) -> float:
         """Return the mean of a metric over the episodes."""
@@ -59,6 +143,20 @@ class Evaluation:
     def interval(self, metric: str) -> tuple[float, float]:
         """Return a 95 % bootstrap interval of that mean."""
         return mean_interval(self.episodes[metric])
+
+    @property
+    def min_of_expectations_regret(self) -> float | None:
+        """The regret of Lim, Tan, Soh: T mu* / U - min_u E[S_u], the expectation over episodes.
+
+        The mean of ``policy_regret`` is another number: the mean over episodes of T mu* / U minus
+        the worst-off user's expected total *in that episode*, a mean of minima and so never
+        below. ``None`` where there are no users, and where instances are redrawn (the optima
+        differ between episodes): then there is no one expectation.
+        """
+        optima = self.episodes["optimal_return"]
+        if self.user_returns is None or np.ptp(optima) > 0:
+            return None
+        return float(optima[0] - self.user_returns.mean(axis=0).min())
 
 
 @dataclass(frozen=True)
@@ -69,30 +167,91 @@ class Comparison:
         evaluations: By the policy's name, in the order given.
     """
 
-    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    evaluations: dict[str, Evaluation]
+
+    def __getitem__(self, name: str) -> Evaluation:
+        """Return the evaluation of a policy."""
+        return self.evaluations[name]
+
+    def difference(
+        self, name: str, other: str, metric: str = "policy_regret"
+    ) -> tuple[float, tuple[float, float]]:
+        """Return the mean of ``name - other`` over episodes, paired, and its 95 % interval."""
+        values = self[name].episodes[metric] - self[other].episodes[metric]
+        return float(values.mean()), mean_interval(values)
+
+    def table(self, metrics: Sequence[str] | None = None) -> str:
+        """Return a Markdown table: per policy, means and 95 % bootstrap intervals.
+
+        Args:
+            metrics: Names in ``Evaluation.episodes``; by default the policy regret, the
+                competitive ratio, and the potential gap or the worst-off user's total.
+        """
+        metrics = list(metrics or self._default_metrics())
+        headings = ["policy", *(metric.replace("_", " ") for metric in metrics)]
+        extra = [run.min_of_expectations_regret for run in self.evaluations.values()]
+        if any(value is not None for value in extra):
+            headings.append("min-of-expectations regret")
+        lines = [headings, ["---", *["---:"] * (len(headings) - 1)]]
+        for (name, run), paper in zip(self.evaluations.items(), extra, strict=True):
+            line = [name, *(_mean_and_interval(run, metric) for metric in metrics)]
+            if len(line) < len(headings):
+                line.append("" if paper is None else _number(paper))
+            lines.append(line)
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def _default_metrics(self) -> list[str]:
+        known = set.intersection(*(set(run.episodes) for run in self.evaluations.values()))
+        wanted = ("policy_regret", "competitive_ratio", "max_potential_gap", "min_user_return")
+        return [metric for metric in wanted if metric in known]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one row per policy and episode (needs the extra ``eval``)."""
+        """Return a row per policy and episode (needs the extra ``eval``)."""
         import pandas as pd
 
-        frames = [
-            pd.DataFrame(
-                {"policy": name, "episode": np.arange(len(run.regret_curves)), **run.episodes}
-            )
-            for name, run in self.evaluations.items()
-        ]
+        frames = []
+        for name, run in self.evaluations.items():
+            columns: dict[str, Any] = {"policy": name, "episode": np.arange(len(run.regret_curves))}
+            columns.update(run.episodes)
+            columns.update({f"pulls_{arm}": run.pulls[:, arm] for arm in range(run.pulls.shape[1])})
+            if run.user_returns is not None:
+                users = range(run.user_returns.shape[1])
+                columns.update({f"user_return_{user}": run.user_returns[:, user] for user in users})
+            frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True)
 
-    def rows(self, metrics: Sequence[str]) -> list[list[str]]:
-        """Return, per policy, its name and ``mean [low, high]`` of the first metric, then means."""
-        first, *others = metrics
-        listed = []
-        for name, run in self.evaluations.items():
-            numbers = (run.mean(first), *run.interval(first))
-            mean, low, high = (round(number, 1) + 0.0 for number in numbers)
-            value = f"{mean:.1f} [{low:.1f}, {high:.1f}]"  # adding 0.0 turns -0.0 into 0.0
-            listed.append([name, value, *(f"{run.mean(other):.3g}" for other in others)])
-        return listed
+    def to_csv(self, path: str | Path) -> None:
+        """Write :meth:`to_pandas` to a file."""
+        self.to_pandas().to_csv(path, index=False)
+
+    def plot(self, axis: Any = None) -> Figure:
+        """Draw the regret over time with 95 % bands (needs ``checkpoints`` and ``eval``).
+
+        Args:
+            axis: The axes of matplotlib to draw on; a new figure by default.
+
+        Raises:
+            ValueError: If nothing was taken at checkpoints.
+        """
+        import matplotlib.pyplot as plt
+
+        if axis is None:
+            axis = plt.subplots(figsize=(5, 4), layout="constrained")[1]
+        styles = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]  # told apart without colour too
+        for number, (name, run) in enumerate(self.evaluations.items()):
+            if not run.checkpoints:
+                raise ValueError("`checkpoints` must hold at least one step for a plot, got none")
+            low, high = np.array([mean_interval(values) for values in run.regret_curves.T]).T
+            style = styles[number % len(styles)]
+            means = run.regret_curves.mean(axis=0)
+            (line,) = axis.plot(run.checkpoints, means, linestyle=style, label=name)
+            color = line.get_color()
+            axis.fill_between(run.checkpoints, low, high, alpha=0.2, color=color, linewidth=0)
+        axis.set(xlabel="steps", ylabel="policy regret", yscale="symlog")
+        axis.set_ylim(bottom=0)
+        axis.legend(fontsize="small")
+        figure: Figure = axis.figure
+        return figure
 
 
 def evaluate(
@@ -102,50 +261,190 @@ def evaluate(
     num_episodes: int = 100,
     seed: int = 0,
     num_envs: int | None = None,
+    wrappers: Sequence[Callable[[Any], Any]] = (),
+    normalize: Any = None,
     checkpoints: Iterable[int] = (),
-    progress: Callable[[int], Any] | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Any = False,
     **env_kwargs: Any,
 ) -> Evaluation:
-    """Play ``policy`` for some episodes in the native vector environment.
+    """Play ``policy`` for some episodes of an environment of this package.
 
     Args:
-        policy: Anything with ``predict(observation, state, episode_start, deterministic)``, a
-            callable from batched observations to actions, or a class, which is created for each
-            environment: with the environment if it takes ``env`` (oracles do).
+        policy: Anything with ``predict(observation, state, episode_start, deterministic)`` (our
+            agents, models of Stable-Baselines3 and sb3-contrib; recurrent state is carried, and
+            ``action_masks`` are passed where model and environment know them); a callable from
+            batched observations to actions; a class, created for each batch of episodes, with
+            the environment that runs if it has a parameter ``env`` (as oracles do); or an
+            :class:`Entry`.
         env_id: The environment's id.
         num_episodes: How many episodes.
         seed: Episode i is seeded ``seed + i``.
-        num_envs: How many environments run side by side; it does not change the results.
+        num_envs: How many run side by side (100 by default). The results do not depend on it.
+        wrappers: Those that a model was trained with, called with the scalar environment,
+            innermost first. Without any, the native vector environment plays.
+        normalize: The ``VecNormalize`` that a model was trained with, or a callable.
         checkpoints: Steps at which to take the regret so far.
-        progress: Called with the number of steps played, now and then.
+        n_jobs: How many processes, as joblib has it; ``None`` is one, or what
+            ``joblib.parallel_config`` says, whose backend may be ``"dask"`` or ``"ray"``.
+            The results do not depend on it.
+        progress: Whether to show a bar, or a bar of tqdm to update by episodes.
         **env_kwargs: Arguments of the environment.
 
     Raises:
+        EvaluationError: If the policy raises; it names the episode.
+        TypeError: If ``policy`` is none of these.
         ValueError: If a number is too small.
+    """
+    entry = policy if isinstance(policy, Entry) else _entry(policy, wrappers, normalize)
+    comparison = compare(
+        {"policy": entry},
+        env_id,
+        num_episodes=num_episodes,
+        seed=seed,
+        num_envs=num_envs,
+        checkpoints=checkpoints,
+        n_jobs=n_jobs,
+        progress=progress,
+        **env_kwargs,
+    )
+    return comparison["policy"]
+
+
+def _entry(
+    policy: Policy, wrappers: Sequence[Callable[[Any], Any]] = (), normalize: Any = None
+) -> Entry:
+    if policy is None:
+        raise TypeError("`policy` must have `predict` or be callable, got None")
+    return Entry(policy, wrappers=wrappers, normalize=normalize)
+
+
+def compare(
+    policies: Mapping[str, Policy],
+    env_id: str,
+    *,
+    num_episodes: int = 100,
+    seed: int = 0,
+    num_envs: int | None = None,
+    checkpoints: Iterable[int] = (),
+    n_jobs: int | None = None,
+    progress: bool | Any = False,
+    **env_kwargs: Any,
+) -> Comparison:
+    """Play several policies on the same episodes; arguments as for :func:`evaluate`.
+
+    Args:
+        policies: By name; an :class:`Entry` brings wrappers of its own.
+        env_id: See :func:`evaluate`, as for the rest.
+        num_episodes: How many episodes each plays.
+        seed: Episode i is seeded ``seed + i``, for every policy.
+        num_envs: How many run side by side.
+        checkpoints: Steps at which to take the regret so far.
+        n_jobs: How many processes.
+        progress: Whether to show a bar.
+        **env_kwargs: Arguments of the environment.
+
+    Raises:
+        EvaluationError: If a policy raises; what was finished before is in its ``results``.
     """
     num_episodes = checked_int("num_episodes", num_episodes)
     seed = checked_int("seed", seed, minimum=0)
     most = checked_int("num_envs", _MOST_ENVS if num_envs is None else num_envs)
-    moments = np.array(sorted({checked_int("checkpoints", step) for step in checkpoints}), np.int64)
-    batches = []
-    for first in range(0, num_episodes, most):
-        seeds = list(range(seed + first, seed + min(first + most, num_episodes)))
-        envs = PolicyRegret(
-            gym.make_vec(env_id, num_envs=len(seeds), autoreset_mode="Disabled", **env_kwargs)
+    moments = tuple(sorted({checked_int("checkpoints", int(step)) for step in checkpoints}))
+    plans = {
+        name: (policy if isinstance(policy, Entry) else _entry(policy)).plan(
+            env_id, moments, **env_kwargs
         )
-        batches.append(_play(policy, envs, seeds, moments, progress))
-        envs.close()
-    metrics = {
-        name: np.concatenate([batch[0][name] for batch in batches]) for name in batches[0][0]
+        for name, policy in policies.items()
     }
-    return Evaluation(metrics, moments, np.concatenate([batch[1] for batch in batches]))
+    starts = range(seed, seed + num_episodes, most)
+    chunks = [list(range(start, min(start + most, seed + num_episodes))) for start in starts]
+    tasks = [(name, chunk) for name in plans for chunk in chunks]
+    finished: dict[str, list[Episodes]] = {name: [] for name in plans}
+    calls = [partial(_attempt, plans[name], chunk) for name, chunk in tasks]
+    with _bar(progress, len(plans) * num_episodes) as bar:
+        for (name, chunk), (episodes, problem) in zip(tasks, _run(calls, n_jobs), strict=True):
+            if problem is not None:
+                where, cause = problem
+                results = _comparison(finished, moments, num_episodes)
+                raise EvaluationError(name, where - seed, cause, results) from cause
+            finished[name].append(episodes)
+            bar.update(len(chunk))
+    return _comparison(finished, moments, num_episodes)
 
 
-def compare(policies: Mapping[str, Policy], env_id: str, **arguments: Any) -> Comparison:
-    """Evaluate several policies on the same episodes; arguments as for :func:`evaluate`."""
-    return Comparison(
-        {name: evaluate(policy, env_id, **arguments) for name, policy in policies.items()}
-    )
+def _attempt(plan: Plan, seeds: list[int]) -> tuple[Any, tuple[int, Exception] | None]:
+    """Play a chunk; if that raises, find the episode by playing them one by one."""
+    try:
+        return play(plan, seeds), None
+    except Exception as error:
+        if len(seeds) > 1:
+            for seed in seeds:
+                try:
+                    play(plan, [seed])
+                except Exception as single:
+                    return None, (seed, single)
+        return None, (seeds[0], error)
+
+
+def _run(calls: Sequence[Callable[[], Any]], n_jobs: int | None) -> Iterable[Any]:
+    """Return the results in order, as they come; through joblib where it is installed."""
+    try:
+        import joblib
+    except ImportError:
+        if n_jobs not in (None, 1):
+            raise
+        return (call() for call in calls)
+    parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
+    results: Iterable[Any] = parallel(joblib.delayed(call)() for call in calls)
+    return results
+
+
+class _NoBar:
+    """Stands in for a bar where none is wanted, and keeps a user's own bar open."""
+
+    def __init__(self, bar: Any = None) -> None:
+        self._bar = bar
+
+    def __enter__(self) -> _NoBar:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        return None
+
+    def update(self, count: int) -> None:
+        if self._bar is not None:
+            self._bar.update(count)
+
+
+def _bar(progress: bool | Any, total: int) -> Any:
+    if progress is True:
+        from tqdm import tqdm
+
+        return tqdm(total=total, unit="episode")
+    return _NoBar(progress or None)
+
+
+def _comparison(
+    finished: dict[str, list[Episodes]], checkpoints: tuple[int, ...], num_episodes: int
+) -> Comparison:
+    """Put the chunks of the policies that played all their episodes together."""
+    evaluations = {}
+    for name, chunks in finished.items():
+        if sum(len(chunk.regret_curves) for chunk in chunks) == num_episodes:
+            evaluations[name] = Evaluation(
+                {
+                    metric: np.concatenate([chunk.metrics[metric] for chunk in chunks])
+                    for metric in chunks[0].metrics
+                },
+                checkpoints,
+                np.concatenate([chunk.regret_curves for chunk in chunks]),
+                np.concatenate([chunk.pulls for chunk in chunks]),
+                None
+                if chunks[0].user_returns is None
+                else np.concatenate([np.asarray(chunk.user_returns) for chunk in chunks]),
+            )
+    return Comparison(evaluations)
 
 
 def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -169,65 +468,12 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float
     return float(interval.low), float(interval.high)
 
 
-def _play(
-    policy: Policy,
-    envs: PolicyRegret,
-    seeds: list[int],
-    checkpoints: Ints,
-    progress: Callable[[int], Any] | None,
-) -> tuple[dict[str, Floats], Floats]:
-    """Play one episode per row, to the end of all; return their metrics and regret curves."""
-    act = _actor(policy, envs, seeds)
-    observations, _ = envs.reset(seed=seeds)  # type: ignore[arg-type]
-    returns = np.zeros(len(seeds))
-    curves = np.zeros((len(seeds), len(checkpoints)))
-    step, reported = 0, 0
-    ended = np.zeros(len(seeds), dtype=np.bool_)
-    while not ended.all():
-        observations, rewards, terminations, truncations, infos = envs.step(act(observations))
-        returns += rewards
-        step += 1
-        ended = terminations | truncations
-        for place in np.flatnonzero(checkpoints == step):
-            curves[:, place] = envs.regret()
-        if progress is not None and (step - reported >= 100 or ended.all()):
-            progress((step - reported) * len(seeds))
-            reported = step
-    metrics = {"return": returns}
-    for name in ("policy_regret", "realized_regret", "optimal_return", "expected_return"):
-        metrics[name] = infos[name]
-    metrics["competitive_ratio"] = infos["competitive_ratio"]
-    if "expected_user_returns" in infos:
-        metrics["min_user_return"] = infos["expected_user_returns"].min(axis=1)
-    else:
-        bandits: Any = envs.unwrapped
-        metrics["max_potential_gap"] = bandits.potential_gaps().max(axis=1)
-    return metrics, curves
+def _mean_and_interval(run: Evaluation, metric: str) -> str:
+    low, high = run.interval(metric)
+    return f"{_number(run.mean(metric))} [{_number(low)}, {_number(high)}]"
 
 
-def _actor(policy: Policy, envs: PolicyRegret, seeds: list[int]) -> Callable[[Any], Any]:
-    """Return the policy as a function of observations, at the start of an episode in every row."""
-    if isinstance(policy, type):
-        policy = policy(envs) if "env" in inspect.signature(policy).parameters else policy()
-    if hasattr(policy, "reset") and "seed" in inspect.signature(policy.reset).parameters:
-        policy.reset(seed=seeds)
-    if hasattr(policy, "act"):
-        act: Callable[[Any], Any] = policy.act
-        return act
-    if not hasattr(policy, "predict"):
-        if not callable(policy):
-            raise TypeError(f"`policy` must have `predict` or be callable, got {policy!r}")
-        called: Callable[[Any], Any] = policy
-        return called
-    state: Any = None
-    start = np.ones(len(seeds), dtype=np.bool_)
-
-    def predict(observations: Any) -> Any:
-        nonlocal state, start
-        actions, state = policy.predict(
-            observations, state=state, episode_start=start, deterministic=True
-        )
-        start = np.zeros_like(start)
-        return actions
-
-    return predict
+def _number(value: float) -> str:
+    """Return a number as tables show it: a decimal from 10 on, else two."""
+    rounded = round(value, 1 if abs(value) >= 10 else 2) + 0.0  # + 0.0 turns -0.0 into 0.0
+    return f"{rounded:.1f}" if abs(value) >= 10 else f"{rounded:.2f}"

@@ -38,11 +38,12 @@ ALLOWED: dict[str, set[str]] = {
     # Policies and their judge know spaces, observations and steps, but no environment.
     # Oracles too: they are handed an environment and import none.
     "agents": {"_checks", "spaces"},
-    "evaluation": {"_checks", "spaces", "wrappers", "agents.base"},
+    "_rollout": {"wrappers"},
+    "evaluation": {"_checks", "_rollout", "spaces", "wrappers", "agents.base"},
     # On top.
     "experiments": FOUNDATIONS
     | PROBLEMS
-    | {"datasets", "envs", "wrappers", "agents", "evaluation", "__init__"},
+    | {"datasets", "envs", "wrappers", "agents", "_rollout", "evaluation", "__init__"},
     # `import gym_fairbandits` registers by string and imports nothing of its own.
     "__init__": set(),
 }

@@ -94,6 +94,7 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
     """
 
     _source: SourceT  # of the running episode
+    _pulls: Ints
     _default_source: SourceT  # what the constructor was given
 
     def _start(self) -> None:
@@ -108,6 +109,11 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
     def steps(self) -> int:
         """Steps played in this episode."""
         return self._steps
+
+    @property
+    def pulls(self) -> Ints:
+        """How often each arm was played in this episode; int64 array of shape ``(num_arms,)``."""
+        return self._pulls.copy()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -193,6 +199,17 @@ class BanditVectorEnv(
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as `VectorEnv` declares it
     _default_source: SourceT
+    _pulls: Ints
+
+    @property
+    def steps(self) -> Ints:
+        """Steps played in each row's episode; int64 array of shape ``(num_envs,)``."""
+        return self._steps.copy()
+
+    @property
+    def pulls(self) -> Ints:
+        """How often each arm was played; int64 array of shape ``(num_envs, num_arms)``."""
+        return self._pulls.copy()
 
     def _take_vector(
         self,

@@ -43,11 +43,16 @@ class PolicyRegret(VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
         """
         super().__init__(env)
         if not hasattr(env.unwrapped, "optimal_return"):
-            raise TypeError(
-                "`env` must be a native vector environment of gym_fairbandits, got "
-                f"{env.unwrapped}; wrap its sub-environments instead, for example with "
+            advice = (
+                "; wrap its sub-environments instead, for example with "
                 "`gym.make_vec(..., vectorization_mode='sync', wrappers=[PolicyRegret])` and the "
                 "scalar `gym_fairbandits.wrappers.PolicyRegret`"
+                if hasattr(env.unwrapped, "env_fns")
+                else ""
+            )
+            raise TypeError(
+                "`env` must be a native vector environment of gym_fairbandits, got "
+                f"{env.unwrapped}{advice}"
             )
         self._bandits: Any = env.unwrapped
 

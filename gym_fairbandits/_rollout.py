@@ -1,0 +1,248 @@
+"""One episode per row: a policy plays, side by side, until every row has ended.
+
+Knows spaces, observations and steps, and asks the regret wrappers for the account at the end.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+from numpy.typing import NDArray
+
+from gym_fairbandits.wrappers import PolicyRegret
+from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
+
+__all__ = ["Episodes", "Plan", "play"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is played: the same for every chunk of episodes.
+
+    Attributes:
+        policy: As :class:`gym_fairbandits.evaluation.Entry` takes it.
+        is_factory: Whether ``policy`` is called with the environment that runs.
+        env_id: The environment's id.
+        env_kwargs: Its arguments.
+        wrappers: Called with the environment, innermost first.
+        normalize: Applied to observations before the policy sees them, or ``None``.
+        checkpoints: Steps of the environment at which the regret so far is taken, ascending.
+    """
+
+    policy: Any
+    is_factory: bool
+    env_id: str
+    env_kwargs: Mapping[str, Any]
+    wrappers: Sequence[Callable[[Any], Any]]
+    normalize: Callable[[Any], Any] | None
+    checkpoints: tuple[int, ...]
+
+
+@dataclass
+class Episodes:
+    """What happened in some episodes, one row each.
+
+    Attributes:
+        metrics: A value per episode; float64 arrays of shape ``(n,)``.
+        regret_curves: Regret at the checkpoints; float64 array of shape ``(n, num_checkpoints)``.
+        pulls: How often each arm was played, or ``None``; int64 array of shape ``(n, num_arms)``.
+        user_returns: The users' expected totals, or ``None``; float64 ``(n, num_users)``.
+    """
+
+    metrics: dict[str, Floats]
+    regret_curves: Floats
+    pulls: Ints | None
+    user_returns: Floats | None
+
+
+def play(plan: Plan, seeds: list[int]) -> Episodes:
+    """Play one episode per seed; the environment and the agent's row are seeded with it."""
+    rows: _Native | _Wrapped = (
+        _Wrapped(plan, len(seeds)) if plan.wrappers else _Native(plan, len(seeds))
+    )
+    try:
+        return _play(plan, rows, seeds)
+    finally:
+        rows.close()
+
+
+def _play(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Episodes:
+    act = _actor(plan, rows, seeds)
+    observations = rows.reset(seeds)
+    count = len(seeds)
+    returns, lengths = np.zeros(count), np.zeros(count)
+    curves = np.zeros((count, len(plan.checkpoints)))
+    taken = 0
+    running = np.ones(count, dtype=np.bool_)
+    while running.any():
+        seen = observations if plan.normalize is None else plan.normalize(observations)
+        observations, rewards, ended = rows.step(act(seen), running)
+        returns += rewards
+        lengths += running
+        if taken < len(plan.checkpoints):
+            played = rows.steps()
+            while taken < len(plan.checkpoints) and (played >= plan.checkpoints[taken]).all():
+                curves[:, taken] = rows.regret()
+                taken += 1
+        running &= ~ended
+    curves[:, taken:] = np.nan  # the episodes were shorter
+    metrics: dict[str, Floats] = {"return": returns, "length": lengths}
+    account = rows.account()
+    users: Floats | None = account.pop("expected_user_returns", None)
+    metrics.update(account)
+    if users is not None:
+        metrics["min_user_return"] = users.min(axis=1)
+    pulls = rows.pulls()
+    return Episodes(metrics, curves, pulls, users)
+
+
+class _Native:
+    """Rows of a native vector environment; all end at the same step."""
+
+    def __init__(self, plan: Plan, count: int) -> None:
+        self.envs = VectorPolicyRegret(
+            gym.make_vec(plan.env_id, num_envs=count, autoreset_mode="Disabled", **plan.env_kwargs)
+        )
+        self._bandits: Any = self.envs.unwrapped
+
+    def reset(self, seeds: list[int]) -> Any:
+        return self.envs.reset(seed=seeds)[0]  # type: ignore[arg-type]
+
+    def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools]:
+        observations, rewards, terminations, truncations, _ = self.envs.step(actions)
+        return observations, rewards, terminations | truncations
+
+    def steps(self) -> Ints:
+        steps: Ints = self._bandits.steps
+        return steps
+
+    def regret(self) -> Floats:
+        return self.envs.regret()
+
+    def account(self) -> dict[str, Floats]:
+        account = self.envs.metrics()
+        if hasattr(self._bandits, "potential_gaps"):
+            account["max_potential_gap"] = self._bandits.potential_gaps().max(axis=1)
+        return account
+
+    def pulls(self) -> Ints | None:
+        pulls: Ints = self._bandits.pulls
+        return pulls
+
+    def close(self) -> None:
+        self.envs.close()
+
+    def action_masks(self) -> None:
+        return None
+
+
+class _Wrapped:
+    """Rows of scalar environments in the wrappers that a model was trained with."""
+
+    def __init__(self, plan: Plan, count: int) -> None:
+        self.envs: Any = gym.vector.SyncVectorEnv(
+            [partial(self._make, plan)] * count, autoreset_mode=AutoresetMode.DISABLED
+        )
+        self._rows: list[Any] = self.envs.envs  # stepped one by one: they may end apart
+        self._seen: list[Any] = [None] * count
+        self._masked = self._rows[0].has_wrapper_attr("action_masks")
+
+    @staticmethod
+    def _make(plan: Plan) -> Any:
+        env = PolicyRegret(gym.make(plan.env_id, **plan.env_kwargs))
+        for wrapper in plan.wrappers:
+            env = wrapper(env)
+        return env
+
+    def _batch(self) -> Any:
+        space = self.envs.single_observation_space
+        empty: Any = create_empty_array(space, len(self._rows), np.zeros)
+        return concatenate(space, self._seen, empty)
+
+    def reset(self, seeds: list[int]) -> Any:
+        self._seen = [env.reset(seed=seed)[0] for env, seed in zip(self._rows, seeds, strict=True)]
+        return self._batch()
+
+    def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools]:
+        rewards, ended = np.zeros(len(self._rows)), ~running
+        for row, action in enumerate(iterate(self.envs.action_space, np.asarray(actions))):
+            if running[row]:
+                self._seen[row], rewards[row], terminated, truncated, _ = self._rows[row].step(
+                    action
+                )
+                ended[row] = terminated or truncated
+        return self._batch(), rewards, ended
+
+    def _ask(self, name: str) -> list[Any]:
+        return [env.get_wrapper_attr(name) for env in self._rows]
+
+    def steps(self) -> Ints:
+        return np.array([env.unwrapped.steps for env in self._rows])
+
+    def regret(self) -> Floats:
+        return np.array([regret() for regret in self._ask("regret")])
+
+    def account(self) -> dict[str, Floats]:
+        accounts = [metrics() for metrics in self._ask("metrics")]
+        account = {name: np.array([one[name] for one in accounts]) for name in accounts[0]}
+        if self._rows[0].has_wrapper_attr("potential_gaps"):
+            gaps = [potential_gaps().max() for potential_gaps in self._ask("potential_gaps")]
+            account["max_potential_gap"] = np.array(gaps)
+        return account
+
+    def pulls(self) -> Ints | None:
+        return np.array([env.unwrapped.pulls for env in self._rows])
+
+    def close(self) -> None:
+        self.envs.close()
+
+    def action_masks(self) -> Bools | None:
+        if not self._masked:
+            return None
+        return np.array([masks() for masks in self._ask("action_masks")])
+
+
+def _actor(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Callable[[Any], Any]:
+    """Return the policy as a function of batched observations, at the start of every row."""
+    policy = plan.policy
+    if plan.is_factory:
+        policy = policy(rows.envs) if _takes(policy, "env") else policy()
+    if hasattr(policy, "reset") and _takes(policy.reset, "seed"):
+        policy.reset(seed=seeds)
+    if hasattr(policy, "act"):
+        act: Callable[[Any], Any] = policy.act
+        return act
+    if not hasattr(policy, "predict"):
+        called: Callable[[Any], Any] = policy
+        return called
+    masked = _takes(policy.predict, "action_masks")
+    state: Any = None
+    start = np.ones(len(seeds), dtype=np.bool_)
+
+    def predict(observations: Any) -> Any:
+        nonlocal state, start
+        masks = rows.action_masks() if masked else None
+        extra = {} if masks is None else {"action_masks": masks}
+        actions, state = policy.predict(
+            observations, state=state, episode_start=start, deterministic=True, **extra
+        )
+        start = np.zeros_like(start)
+        return actions
+
+    return predict
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    return name in inspect.signature(function).parameters

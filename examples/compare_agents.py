@@ -23,7 +23,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from gym_fairbandits import agents
-from gym_fairbandits.evaluation import Comparison, compare, mean_interval
+from gym_fairbandits.evaluation import Comparison, compare
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,16 @@ class Setting:
     horizon: int
     instances: dict[str, dict[str, Any]]  # title -> arguments of the environment
     policies: dict[str, Any]
-    metrics: dict[str, str]  # metric -> its column's heading; the first gets an interval
+    metrics: tuple[str, ...]
 
 
-IMPROVING_METRICS = {
-    "policy_regret": "policy regret [95 %]",
-    "competitive_ratio": "competitive ratio",
-    "max_potential_gap": "largest potential gap",
-}
-EGAL_METRICS = {
-    "policy_regret": "policy regret [95 %]",
-    "competitive_ratio": "competitive ratio",
-    "min_user_return": "worst user's total",
-}
+IMPROVING_METRICS = ("policy_regret", "competitive_ratio", "max_potential_gap")
+EGAL_METRICS = (
+    "policy_regret",
+    "min_of_expectations_regret",
+    "competitive_ratio",
+    "min_user_return",
+)
 
 
 def settings(arguments: Arguments) -> list[Setting]:
@@ -105,15 +102,10 @@ def settings(arguments: Arguments) -> list[Setting]:
 
 def run(setting: Setting, arguments: Arguments) -> dict[str, Comparison]:
     """Play every policy on every instance; show progress."""
-    checkpoints = np.unique(np.linspace(1, setting.horizon, 50).round().astype(int)).tolist()
+    checkpoints = np.unique(np.linspace(1, setting.horizon, 50).round().astype(int))
     plays = len(setting.instances) * len(setting.policies)
     results = {}
-    with tqdm(
-        total=plays * arguments.num_episodes * setting.horizon,
-        desc=setting.env_id,
-        unit="step",
-        unit_scale=True,
-    ) as bar:
+    with tqdm(total=plays * arguments.num_episodes, desc=setting.env_id, unit="episode") as bar:
         for title, env_kwargs in setting.instances.items():
             results[title] = compare(
                 setting.policies,
@@ -121,7 +113,7 @@ def run(setting: Setting, arguments: Arguments) -> dict[str, Comparison]:
                 num_episodes=arguments.num_episodes,
                 seed=arguments.seed,
                 checkpoints=checkpoints,
-                progress=bar.update,
+                progress=bar,
                 horizon=setting.horizon,
                 **env_kwargs,
             )
@@ -129,38 +121,35 @@ def run(setting: Setting, arguments: Arguments) -> dict[str, Comparison]:
 
 
 def markdown(setting: Setting, results: dict[str, Comparison]) -> str:
-    """Return the table of an environment."""
-    headings = ["instance", "agent", *setting.metrics.values()]
-    lines = [headings, ["---", "---", *["---:"] * len(setting.metrics)]]
+    """Return the tables of the instances as one."""
+    lines: list[str] = []
     for title, comparison in results.items():
-        lines += [[title, *row] for row in comparison.rows(list(setting.metrics))]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        head, rule, *rows = comparison.table(setting.metrics).splitlines()
+        lines = lines or [f"| instance {head}", f"| --- {rule}"]
+        lines += [f"| {title} {row}" for row in rows]
+    return "\n".join(lines)
 
 
 def draw(panels: list[tuple[Setting, dict[str, Comparison]]], path: Path) -> None:
     """Draw the regret over time with 95 % bands, one row of panels per environment."""
     columns = max(len(results) for _, results in panels)
     figure, axes = plt.subplots(
-        len(panels), columns, figsize=(3.2 * columns, 3.2 * len(panels)), squeeze=False
+        len(panels),
+        columns,
+        figsize=(3.2 * columns, 3.2 * len(panels)),
+        squeeze=False,
+        layout="constrained",
     )
-    styles = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]  # told apart without colour too
     for row, (setting, results) in zip(axes, panels, strict=True):
         for axis in row[len(results) :]:
             axis.set_visible(False)
         for axis, (title, comparison) in zip(row, results.items(), strict=False):
-            for number, (name, result) in enumerate(comparison.evaluations.items()):
-                bounds = np.array([mean_interval(curve) for curve in result.regret_curves.T])
-                means = result.regret_curves.mean(axis=0)
-                style = styles[number % len(styles)]
-                (line,) = axis.plot(result.checkpoints, means, linestyle=style, label=name)
-                axis.fill_between(
-                    result.checkpoints, *bounds.T, alpha=0.2, color=line.get_color(), linewidth=0
-                )
-            axis.set(title=title, xlabel="steps", yscale="symlog")
-            axis.set_ylim(bottom=0)
-        row[0].set_ylabel(f"{setting.env_id}\npolicy regret")
-        row[0].legend(fontsize="small")
-    figure.tight_layout()
+            comparison.plot(axis)
+            axis.set(title=title, ylabel="")
+            if axis is row[0]:
+                axis.set_ylabel(f"{setting.env_id}\npolicy regret")
+            else:
+                axis.get_legend().remove()
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

@@ -184,26 +184,26 @@ class Comparison:
         """Return a Markdown table: per policy, means and 95 % bootstrap intervals.
 
         Args:
-            metrics: Names in ``Evaluation.episodes``; by default the policy regret, the
-                competitive ratio, and the potential gap or the worst-off user's total.
+            metrics: Names in ``Evaluation.episodes``, or ``"min_of_expectations_regret"`` (no
+                interval; empty where it is not defined). By default the policy regret, the
+                competitive ratio, and what more is known.
         """
         metrics = list(metrics or self._default_metrics())
-        headings = ["policy", *(metric.replace("_", " ") for metric in metrics)]
-        extra = [run.min_of_expectations_regret for run in self.evaluations.values()]
-        if any(value is not None for value in extra):
-            headings.append("min-of-expectations regret")
-        lines = [headings, ["---", *["---:"] * (len(headings) - 1)]]
-        for (name, run), paper in zip(self.evaluations.items(), extra, strict=True):
-            line = [name, *(_mean_and_interval(run, metric) for metric in metrics)]
-            if len(line) < len(headings):
-                line.append("" if paper is None else _number(paper))
-            lines.append(line)
+        lines = [
+            ["policy", *(metric.replace("_", " ") for metric in metrics)],
+            ["---", *["---:"] * len(metrics)],
+        ]
+        for name, run in self.evaluations.items():
+            lines.append([name, *(_cell(run, metric) for metric in metrics)])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _default_metrics(self) -> list[str]:
-        known = set.intersection(*(set(run.episodes) for run in self.evaluations.values()))
+        runs = self.evaluations.values()
         wanted = ("policy_regret", "competitive_ratio", "max_potential_gap", "min_user_return")
-        return [metric for metric in wanted if metric in known]
+        metrics = [metric for metric in wanted if all(metric in run.episodes for run in runs)]
+        if any(run.min_of_expectations_regret is not None for run in runs):
+            metrics.append("min_of_expectations_regret")
+        return metrics
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a row per policy and episode (needs the extra ``eval``)."""
@@ -468,7 +468,10 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float
     return float(interval.low), float(interval.high)
 
 
-def _mean_and_interval(run: Evaluation, metric: str) -> str:
+def _cell(run: Evaluation, metric: str) -> str:
+    if metric == "min_of_expectations_regret":
+        value = run.min_of_expectations_regret
+        return "" if value is None else _number(value)
     low, high = run.interval(metric)
     return f"{_number(run.mean(metric))} [{_number(low)}, {_number(high)}]"
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_choice, checked_float, checked_int
+from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation
 
@@ -106,8 +107,7 @@ class RotatingAgent(Agent):
             chosen = {name: values[rows] for name, values in observation.items()}
             self._sets[rows] = self._choose(chosen, steps[rows], rows, groups)
             self._chosen_at[rows] = steps[rows]
-        group = np.arange(num_users) // self.capacity
-        return np.take_along_axis(self._sets, (group - place[:, None]) % groups, axis=1)
+        return rotation(self._sets, place, num_users)
 
     def _forget(self, mask: Bools | None) -> None:
         if mask is None or len(mask) == len(self._chosen_at):

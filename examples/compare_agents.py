@@ -8,8 +8,7 @@ Run with the extra `eval` installed::
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ matplotlib.use("Agg")  # writes files; needs no screen
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from cli import parse
 from tqdm import tqdm
 
 from gym_fairbandits import agents
@@ -156,11 +156,7 @@ def draw(panels: list[tuple[Setting, dict[str, Comparison]]], path: Path) -> Non
 
 def main() -> None:
     """Run the comparison."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for item in fields(Arguments):
-        option = f"--{item.name.replace('_', '-')}"
-        parser.add_argument(option, type=type(item.default), default=item.default)
-    arguments = Arguments(**vars(parser.parse_args()))
+    arguments = parse(Arguments, __doc__)
     arguments.output.mkdir(parents=True, exist_ok=True)
 
     panels, frames = [], []

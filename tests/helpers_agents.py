@@ -108,8 +108,10 @@ def exact_algorithm1(curves: Sequence[ExactCurve], steps: int) -> list[int]:
     Two sweeps, then the highest p_i, ties by fewest pulls, then lowest index. All values are
     brought to a common denominator, so that only integers are compared.
     """
-    scale = math.lcm(*{curve(n).denominator for curve in curves for n in range(1, steps + 1)})
-    table = [[int(curve(n) * scale) for n in range(1, steps + 1)] for curve in curves]
+    exact = {curve: [curve(n) for n in range(1, steps + 1)] for curve in set(curves)}
+    scale = math.lcm(*{value.denominator for values in exact.values() for value in values})
+    whole = {curve: [int(value * scale) for value in exact[curve]] for curve in exact}
+    table = [whole[curve] for curve in curves]
     pulls, earned = [0] * len(curves), [0] * len(curves)
     sequence = []
     for _ in range(steps):

@@ -221,7 +221,7 @@ def lower_bound_exactly(num_arms: int, steps: int, late: int, printing: str) -> 
         (19, 1500, 18, "main"),
         (29, 2000, 13, "appendix"),
         (37, 2000, 36, "main"),
-        (37, 2000, 0, "appendix"),
+        (37, 1000, 0, "appendix"),
     ],
 )
 def test_algorithm_1_keeps_the_exact_ties_of_the_lower_bound_family(
@@ -248,12 +248,8 @@ def test_without_a_tolerance_rounding_breaks_those_ties() -> None:
 SLOW_LINEAR = [
     # constant value, ramp of the equal linear arms, number of these
     (Fraction(1, 10), 20_000, 4),
-    (Fraction(1, 4), 20_000, 2),
-    (Fraction(1, 3), 19_997, 3),
     (Fraction(3, 10), 12_345, 6),
-    (Fraction(1, 7), 30_011, 5),
     (Fraction(1, 100), 65_537, 9),
-    (Fraction(1, 2), 15_000, 1),
     (Fraction(1, 1000), 1_000_003, 3),
 ]
 

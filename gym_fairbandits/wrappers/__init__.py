@@ -1,6 +1,22 @@
-"""Wrappers: they add to what an episode reports, never to what the agent sees or earns."""
+"""Wrappers: what an episode reports beside its rewards, and actions that learners can emit."""
 
 from gym_fairbandits.wrappers import vector
+from gym_fairbandits.wrappers.assignment import (
+    EnumeratedAssignment,
+    LehmerAssignment,
+    RankedAssignment,
+    RotatedAssignment,
+    SequentialAssignment,
+)
 from gym_fairbandits.wrappers.regret import PolicyRegret, competitive_ratio
 
-__all__ = ["PolicyRegret", "competitive_ratio", "vector"]
+__all__ = [
+    "EnumeratedAssignment",
+    "LehmerAssignment",
+    "PolicyRegret",
+    "RankedAssignment",
+    "RotatedAssignment",
+    "SequentialAssignment",
+    "competitive_ratio",
+    "vector",
+]

@@ -1,5 +1,10 @@
 """The same wrappers for the native vector environments."""
 
+from gym_fairbandits.wrappers.vector.assignment import (
+    EnumeratedAssignment,
+    LehmerAssignment,
+    RankedAssignment,
+)
 from gym_fairbandits.wrappers.vector.regret import PolicyRegret
 
-__all__ = ["PolicyRegret"]
+__all__ = ["EnumeratedAssignment", "LehmerAssignment", "PolicyRegret", "RankedAssignment"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv, VectorWrapper
@@ -16,7 +16,13 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-class PolicyRegret(VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+if TYPE_CHECKING:
+    _Base = VectorWrapper[Any, Any, Any, Any, NDArray[Any]]
+else:  # it is not generic before Gymnasium 1.4
+    _Base = VectorWrapper
+
+
+class PolicyRegret(_Base):
     """The wrapper :class:`gym_fairbandits.wrappers.PolicyRegret`, for native vector environments.
 
     The keys are those of the scalar wrapper, as arrays over the sub-environments at the top level

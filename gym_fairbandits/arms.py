@@ -70,7 +70,7 @@ class Arms(ABC):
             pulls: How often each arm was played before; int64 array of shape ``(..., num_arms)``.
 
         Returns:
-            float64 array of the shape of ``arms``.
+            A fresh float64 array of the shape of ``arms``.
         """
 
     @abstractmethod

@@ -94,6 +94,7 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
     """
 
     _source: SourceT  # of the running episode
+    _instance_stream: np.random.Generator
     _pulls: Ints
     _default_source: SourceT  # what the constructor was given
 
@@ -102,7 +103,6 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         self._steps = 0
         self._last_step = 0  # the horizon while an episode runs, else 0: `step` compares once
         self._parent: np.random.Generator | None = None
-        self._instance_stream: np.random.Generator | None = None
         self._played = False
 
     @property
@@ -133,8 +133,10 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         )
         super().reset(seed=seed)
         if self._parent is not self.np_random:
+            # At once, not when it is needed: before NumPy 2 a copied generator forgets its seed,
+            # and what it would spawn.
             self._parent = self.np_random
-            self._instance_stream = None
+            self._instance_stream = self.np_random.spawn(1)[0]
             self._drop_draws()
         self._source = source
         self._begin()
@@ -145,8 +147,6 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
 
     def _stream(self) -> np.random.Generator:
         """Return the instances' own stream: draws left in a buffer cannot shift it."""
-        if self._instance_stream is None:
-            self._instance_stream = self.np_random.spawn(1)[0]
         return self._instance_stream
 
     def _check_played(self) -> None:
@@ -258,7 +258,8 @@ class BanditVectorEnv(
         self._refill = refill
         self._draws: Floats = np.zeros((count, refill))
         self._next_draw: Ints = np.full(count, refill, dtype=np.int64)  # all used up
-        self._finished: tuple[Bools, Any] | None = None
+        # SAME_STEP: rows that ended in the latest step and their records, until the next call.
+        self._finished: tuple[Ints, Any] | None = None
 
     # --- Seeds ---
 
@@ -275,15 +276,22 @@ class BanditVectorEnv(
     def _generator(self, row: int) -> np.random.Generator:
         generator = self._generators[row]
         if generator is None:
-            generator, self._seeds[row] = seeding.np_random()
-            self._generators[row] = generator
+            generator = self._seed_row(row, None)
+        return generator
+
+    def _seed_row(self, row: int, seed: int | None) -> np.random.Generator:
+        """Give a row the generator of ``seed``, and its instances a stream of their own."""
+        generator, self._seeds[row] = seeding.np_random(seed)
+        self._generators[row], self._streams[row] = generator, generator.spawn(1)[0]
+        self._next_draw[row] = self._refill  # what is in store is void
         return generator
 
     def _stream(self, row: int) -> np.random.Generator:
         """Return the row's stream of instances; see :meth:`BanditEnv._stream`."""
         stream = self._streams[row]
         if stream is None:
-            stream = self._streams[row] = self._generator(row).spawn(1)[0]
+            self._seed_row(row, None)
+            return self._stream(row)
         return stream
 
     def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
@@ -330,9 +338,7 @@ class BanditVectorEnv(
         rows = np.flatnonzero(mask)
         for row in rows.tolist():
             if seeds[row] is not None:
-                self._generators[row], self._seeds[row] = seeding.np_random(seeds[row])
-                self._streams[row] = None
-                self._next_draw[row] = self._refill
+                self._seed_row(row, seeds[row])
         self._begin(rows, sources)
         self._played = True
         self._finished = None
@@ -454,7 +460,7 @@ class BanditVectorEnv(
         if len(others):
             self._add(infos, {name: values[others] for name, values in details.items()}, others)
         # The episode that has just ended is what `expected_return` must answer for now.
-        self._finished = (ended, self._record(rows))
+        self._finished = (rows, self._record(rows))
         self._begin(rows)
         return infos
 
@@ -508,10 +514,10 @@ class BanditVectorEnv(
         values: NDArray[Any] = getattr(self._record(chosen), method)(*arguments)
         if self._finished is not None:
             ended, record = self._finished
-            inside = ended[chosen]
+            inside = np.isin(chosen, ended)
             if inside.any():
                 old: NDArray[Any] = getattr(record, method)(*arguments)
-                values[inside] = old[np.isin(np.flatnonzero(ended), chosen)]
+                values[inside] = old[np.searchsorted(ended, chosen[inside])]
         return values
 
     @abstractmethod

@@ -40,6 +40,7 @@ Bools = NDArray[np.bool_]
 FloatT = TypeVar("FloatT", float, Floats)
 
 _NOISE = "standard_normal"
+_BOOLS = (bool, np.bool_)
 
 
 def noisy_reward(value: FloatT, noise_std: float, draw: FloatT) -> FloatT:
@@ -238,10 +239,10 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         if self._steps >= self._last_step:
             raise self._reset_needed()
         try:
-            arm = index(action)
+            arm = -1 if isinstance(action, _BOOLS) else index(action)
         except TypeError:
             arm = -1
-        if not 0 <= arm < self.num_arms or action is True or action is False:
+        if not 0 <= arm < self.num_arms:
             raise InvalidAction(
                 f"`action` must be an integer from 0 to {self.num_arms - 1}, got {action!r}"
             )

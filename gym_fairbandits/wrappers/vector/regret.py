@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from gym_fairbandits.wrappers.regret import regret_metrics
@@ -47,19 +47,19 @@ class PolicyRegret(_Base):
             TypeError: If ``env`` is another one; ``SyncVectorEnv`` and ``AsyncVectorEnv`` have
                 their sub-environments wrapped instead.
         """
-        super().__init__(env)
         if not hasattr(env.unwrapped, "optimal_return"):
             advice = (
                 "; wrap its sub-environments instead, for example with "
                 "`gym.make_vec(..., vectorization_mode='sync', wrappers=[PolicyRegret])` and the "
                 "scalar `gym_fairbandits.wrappers.PolicyRegret`"
-                if hasattr(env.unwrapped, "env_fns")
+                if isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv)
                 else ""
             )
             raise TypeError(
                 "`env` must be a native vector environment of gym_fairbandits, got "
                 f"{env.unwrapped}{advice}"
             )
+        super().__init__(env)  # not before: a wrapper given up half-way would close `env`
         self._bandits: Any = env.unwrapped
 
     def step(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,10 @@ __all__ = [
     "checked_int",
     "checked_row",
     "holds_integers",
+    "made_from_dict",
 ]
+
+T = TypeVar("T")
 
 
 def checked_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
@@ -87,6 +91,33 @@ def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}")
     return value
+
+
+def made_from_dict(data: Any, families: Mapping[str, Callable[..., T]], what: str) -> T:
+    """Return what a dict form describes: ``family``, and the arguments of its constructor.
+
+    Args:
+        data: The dict form.
+        families: The constructors by name.
+        what: What is made, for the messages.
+
+    Raises:
+        TypeError: If ``data`` is not a mapping, or a parameter is missing or unknown.
+        ValueError: If the family is unknown.
+    """
+    if not isinstance(data, Mapping):
+        raise TypeError(f"the dict form of {what} must be a mapping, got {data!r}")
+    parameters = dict(data)
+    name = parameters.pop("family", None)
+    if not isinstance(name, str) or name not in families:
+        raise ValueError(f"`family` must be one of {sorted(families)}, got {name!r}")
+    takes = inspect.signature(families[name]).parameters
+    needed = {key for key, value in takes.items() if value.default is value.empty}
+    if not needed <= set(parameters) <= set(takes):
+        raise TypeError(
+            f"family {name!r} takes the parameters {list(takes)}, got {sorted(parameters)}"
+        )
+    return families[name](**parameters)
 
 
 def checked_row(name: str, values: Any) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ To add a law, subclass :class:`Arms`, give it a ``family`` name for the dict for
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from numbers import Real
@@ -20,7 +19,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_float, checked_row
+from gym_fairbandits._checks import checked_float, checked_row, made_from_dict
 
 __all__ = ["Arms", "Bernoulli", "Empirical", "Gaussian", "Noise", "from_dict"]
 
@@ -207,19 +206,7 @@ def from_dict(data: Mapping[str, Any]) -> Arms:
         TypeError: If ``data`` is not a mapping, or a parameter is missing or unknown.
         ValueError: If the family is unknown or a parameter breaks its rule.
     """
-    if not isinstance(data, Mapping):
-        raise TypeError(f"the arms' dict form must be a mapping, got {data!r}")
-    parameters = dict(data)
-    name = parameters.pop("family", None)
-    if not isinstance(name, str) or name not in _families:
-        raise ValueError(f"`family` must be one of {sorted(_families)}, got {name!r}")
-    takes = inspect.signature(_families[name]).parameters
-    needed = {key for key, value in takes.items() if value.default is value.empty}
-    if not needed <= set(parameters) <= set(takes):
-        raise TypeError(
-            f"family {name!r} takes the parameters {list(takes)}, got {sorted(parameters)}"
-        )
-    return _families[name](**parameters)
+    return made_from_dict(data, _families, "arms")
 
 
 def _of(table: Floats, arms: Ints) -> Floats:

@@ -16,7 +16,6 @@ asymptote) or :class:`Curve` (anything else) as a frozen dataclass with a ``fami
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -25,7 +24,7 @@ from typing import Any, ClassVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_float, checked_int, checked_row
+from gym_fairbandits._checks import checked_float, checked_int, checked_row, made_from_dict
 from gym_fairbandits._sums import (
     euler_maclaurin,
     integral_log1p,
@@ -158,19 +157,7 @@ def from_dict(data: Mapping[str, Any]) -> Curve:
         TypeError: If ``data`` is not a mapping, or a parameter is missing or unknown.
         ValueError: If the family is unknown or a parameter breaks its rule.
     """
-    if not isinstance(data, Mapping):
-        raise TypeError(f"a curve's dict form must be a mapping, got {data!r}")
-    parameters = dict(data)
-    name = parameters.pop("family", None)
-    if not isinstance(name, str) or name not in _families:
-        raise ValueError(f"`family` must be one of {sorted(_families)}, got {name!r}")
-    takes = inspect.signature(_families[name]).parameters
-    needed = {key for key, value in takes.items() if value.default is value.empty}
-    if not needed <= set(parameters) <= set(takes):
-        raise TypeError(
-            f"family {name!r} takes the parameters {list(takes)}, got {sorted(parameters)}"
-        )
-    return _families[name](**parameters)
+    return made_from_dict(data, _families, "a curve")
 
 
 class ScaledCurve(Curve):

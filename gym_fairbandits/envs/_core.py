@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium as gym
 import numpy as np
@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_bool, checked_int
 
-__all__ = ["BanditEnv", "BanditVectorEnv", "draw_block", "draws_per_refill", "observation_box"]
+__all__ = [
+    "BanditEnv",
+    "BanditVectorEnv",
+    "Record",
+    "draw_block",
+    "draws_per_refill",
+    "observation_box",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,6 +40,19 @@ SourceT = TypeVar("SourceT")
 # Finite, because samplers and checkers reject infinite boxes, yet out of reach.
 COUNT_LIMIT = 2**53
 SUM_LIMIT = 1e30
+
+
+class Record(Protocol):
+    """What was played in some episodes, one row each, and what it is worth in expectation."""
+
+    def optimal_return(self, steps: int | None = None) -> Floats:
+        """Return the offline optimum of the steps played, or of ``steps``; shape ``(n,)``."""
+
+    def expected_return(self) -> Floats:
+        """Return the expected return of the actions taken; shape ``(n,)``."""
+
+    def realized_return(self) -> Floats:
+        """Return the realised return; shape ``(n,)``."""
 
 
 def observation_box(kind: str, size: int) -> spaces.Box:
@@ -154,6 +174,23 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         if not self._played:
             raise ResetNeeded("call `reset` first: no episode has begun")
 
+    def optimal_return(self, steps: int | None = None) -> float:
+        """Return the best expected return of ``steps`` steps, of those played by default.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            NotImplementedError: If an improving arm decreases within them.
+        """
+        return float(self._record().optimal_return(steps)[0])
+
+    def expected_return(self) -> float:
+        """Return the expected return of the actions taken in this episode."""
+        return float(self._record().expected_return()[0])
+
+    def realized_return(self) -> float:
+        """Return what the rewards of this episode are worth: the objective, realised."""
+        return float(self._record().realized_return()[0])
+
     def _reset_needed(self) -> ResetNeeded:
         why = "the episode has ended" if self._played else "no episode is running"
         return ResetNeeded(f"call `reset` before `step`: {why}")
@@ -162,9 +199,6 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         """Close an episode that is over; return ``(terminated, truncated)``."""
         self._last_step = 0
         return self.horizon_known, not self.horizon_known
-
-    def _remaining(self) -> Ints:
-        return np.array([self.horizon - self._steps], dtype=np.int64)
 
     @abstractmethod
     def _make_source(self, instance: Any, num_arms: int | None) -> SourceT:
@@ -178,9 +212,16 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
     def _drop_draws(self) -> None:
         """Forget the buffered draws of a generator that is no longer used."""
 
+    def _remaining(self) -> Ints:
+        return np.array([self.horizon - self._steps], dtype=np.int64)
+
     @abstractmethod
     def _observe(self) -> Observation:
         """Return a fresh observation."""
+
+    @abstractmethod
+    def _record(self) -> Record:
+        """Return what was played in this episode, as a record of one row."""
 
 
 class BanditVectorEnv(
@@ -259,7 +300,7 @@ class BanditVectorEnv(
         self._draws: Floats = np.zeros((count, refill))
         self._next_draw: Ints = np.full(count, refill, dtype=np.int64)  # all used up
         # SAME_STEP: rows that ended in the latest step and their records, until the next call.
-        self._finished: tuple[Ints, Any] | None = None
+        self._finished: tuple[Ints, Record] | None = None
 
     # --- Seeds ---
 
@@ -508,6 +549,30 @@ class BanditVectorEnv(
         if not self._played:
             raise ResetNeeded("call `reset` first: no episode has begun")
 
+    def optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
+        """Return each row's best expected return of ``steps`` steps, of those played by default.
+
+        A row whose episode ended in the latest step answers for that episode, in every autoreset
+        mode, until the next step or reset.
+
+        Args:
+            steps: A number of steps, or ``None`` for each row's own.
+            rows: Bool mask of the rows to answer for; all by default.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            NotImplementedError: If an improving arm decreases within them.
+        """
+        return self._answer("optimal_return", rows, steps)
+
+    def expected_return(self, rows: Bools | None = None) -> Floats:
+        """Return the expected return of the actions taken; see :meth:`optimal_return`."""
+        return self._answer("expected_return", rows)
+
+    def realized_return(self, rows: Bools | None = None) -> Floats:
+        """Return what the rewards are worth; see :meth:`optimal_return`."""
+        return self._answer("realized_return", rows)
+
     def _answer(self, method: str, rows: Bools | None, *arguments: Any) -> NDArray[Any]:
         """Ask the records of the latest episodes, those that ended in this very step included."""
         chosen = self._all_rows if rows is None else np.flatnonzero(rows)
@@ -540,10 +605,17 @@ class BanditVectorEnv(
     def _play(self, rows: Ints, actions: Ints) -> tuple[Floats, dict[str, NDArray[Any]]]:
         """Play ``actions`` in ``rows``; return their rewards and infos, in the order of rows."""
 
-    @abstractmethod
     def _observe(self) -> Observation:
         """Return fresh observations of all rows."""
+        observation: Observation = {name: part.copy() for name, part in self._state().items()}
+        if self.horizon_known:
+            observation["remaining"] = self.horizon - self._steps[:, None]
+        return observation
 
     @abstractmethod
-    def _record(self, rows: Ints) -> Any:
-        """Return copies of what was played in ``rows``, able to answer for its value."""
+    def _state(self) -> Observation:
+        """Return the arrays that are observed, not copied."""
+
+    @abstractmethod
+    def _record(self, rows: Ints) -> Record:
+        """Return copies of what was played in ``rows``."""

@@ -322,6 +322,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         return self.num_users
 
     def _observe(self) -> Observation:
+        # Written out: a loop over the arrays would cost more than their copies.
         observation: Observation = {
             "pulls": self._pulls.copy(),
             "reward_sum": self._reward_sum.copy(),
@@ -352,30 +353,15 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
             self.objective,
         )
 
-    def optimal_return(self, steps: int | None = None) -> float:
-        """Return the benchmark of ``steps`` steps, of those played by default.
-
-        It is ``T mu* / U``; see :func:`gym_fairbandits.optimum.egalitarian_optimum`.
-        """
-        return float(self._record().optimal_return(steps)[0])
-
     def optimal_slots(self) -> Ints:
         """Return an assignment of the highest total mean, best arm first; ``(num_users,)``."""
         slots: Ints = self._record().optimal_slots()[0]
         return slots
 
-    def expected_return(self) -> float:
-        """Return the objective's value of the users' expected totals: min_u of sums of means."""
-        return float(self._record().expected_return()[0])
-
     def expected_user_returns(self) -> Floats:
         """Return each user's expected total of the actions taken; float64 ``(num_users,)``."""
         totals: Floats = self._record().expected_user_returns()[0]
         return totals
-
-    def realized_return(self) -> float:
-        """Return the objective's value of the users' realised totals."""
-        return float(self._record().realized_return()[0])
 
 
 class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
@@ -484,15 +470,12 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
         self._values[which] = values
         return values - before, {"user_rewards": user_rewards}
 
-    def _observe(self) -> Observation:
-        observation: Observation = {
-            "pulls": self._pulls.copy(),
-            "reward_sum": self._reward_sum.copy(),
-            "user_reward_sum": self._user_reward_sum.copy(),
+    def _state(self) -> Observation:
+        return {
+            "pulls": self._pulls,
+            "reward_sum": self._reward_sum,
+            "user_reward_sum": self._user_reward_sum,
         }
-        if self.horizon_known:
-            observation["remaining"] = self.horizon - self._steps[:, None]
-        return observation
 
     @property
     def arms(self) -> tuple[Arms, ...]:
@@ -511,29 +494,10 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
             self.objective,
         )
 
-    def optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
-        """Return each row's benchmark of ``steps`` steps, of those played by default.
-
-        A row whose episode has just ended answers for that episode, in every autoreset mode.
-
-        Args:
-            steps: A number of steps, or ``None`` for each row's own.
-            rows: Bool mask of the rows to answer for; all by default.
-        """
-        return self._answer("optimal_return", rows, steps)
-
     def optimal_slots(self) -> Ints:
         """Return each running row's assignment of the highest total mean, best arm first."""
         return self._record(self._all_rows).optimal_slots()
 
-    def expected_return(self, rows: Bools | None = None) -> Floats:
-        """Return the objective's value of the users' expected totals; see `optimal_return`."""
-        return self._answer("expected_return", rows)
-
     def expected_user_returns(self, rows: Bools | None = None) -> Floats:
         """Return each user's expected total; float64 array of shape ``(n, num_users)``."""
         return self._answer("expected_user_returns", rows)
-
-    def realized_return(self, rows: Bools | None = None) -> Floats:
-        """Return the objective's value of the users' realised totals; see `optimal_return`."""
-        return self._answer("realized_return", rows)

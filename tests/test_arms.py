@@ -268,7 +268,7 @@ def test_samples_must_be_a_row_of_finite_numbers_for_each_arm(samples: Any, rule
         ({"family": "poisson"}, ValueError, "`family` must be one of ['bernoulli', 'empirical',"),
         ({"family": "poisson"}, ValueError, "got 'poisson'"),
         ({"means": [0.5]}, ValueError, "got None"),
-        ([0.5], TypeError, "the arms' dict form must be a mapping, got [0.5]"),
+        ([0.5], TypeError, "the dict form of arms must be a mapping, got [0.5]"),
         ({"family": "bernoulli", "mean": [0.5]}, TypeError, "mean"),
         ({"family": "gaussian", "std": 1.0}, TypeError, "means"),
         ({"family": "bernoulli", "means": [2.0]}, ValueError, "`means` must lie in [0, 1]"),

@@ -461,8 +461,8 @@ def test_the_dict_form_is_the_one_that_the_design_shows() -> None:
         ({"family": "linear"}, ValueError, "got 'linear'"),
         ({"asymptote": 1.0}, ValueError, "got None"),
         ({"family": ["linear_cap"]}, ValueError, "`family` must be one of"),
-        ([1.0], TypeError, "a curve's dict form must be a mapping, got [1.0]"),
-        ("linear_cap", TypeError, "a curve's dict form must be a mapping, got 'linear_cap'"),
+        ([1.0], TypeError, "the dict form of a curve must be a mapping, got [1.0]"),
+        ("linear_cap", TypeError, "the dict form of a curve must be a mapping, got 'linear_cap'"),
         (
             {"family": "linear_cap", "asymptote": 1.0, "rate": 4},
             TypeError,

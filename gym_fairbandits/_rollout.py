@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -57,14 +58,16 @@ class Episodes:
     Attributes:
         metrics: A value per episode; float64 arrays of shape ``(n,)``.
         regret_curves: Regret at the checkpoints; float64 array of shape ``(n, num_checkpoints)``.
-        pulls: How often each arm was played, or ``None``; int64 array of shape ``(n, num_arms)``.
+        pulls: How often each arm was played; int64 array of shape ``(n, num_arms)``.
         user_returns: The users' expected totals, or ``None``; float64 ``(n, num_users)``.
+        redrawn: Whether each episode had an instance of its own.
     """
 
     metrics: dict[str, Floats]
     regret_curves: Floats
-    pulls: Ints | None
+    pulls: Ints
     user_returns: Floats | None
+    redrawn: bool
 
 
 def play(plan: Plan, seeds: list[int]) -> Episodes:
@@ -83,29 +86,20 @@ def _play(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Episodes:
     observations = rows.reset(seeds)
     count = len(seeds)
     returns, lengths = np.zeros(count), np.zeros(count)
-    curves = np.zeros((count, len(plan.checkpoints)))
-    taken = 0
     running = np.ones(count, dtype=np.bool_)
     while running.any():
         seen = observations if plan.normalize is None else plan.normalize(observations)
         observations, rewards, ended = rows.step(act(seen), running)
         returns += rewards
         lengths += running
-        if taken < len(plan.checkpoints):
-            played = rows.steps()
-            while taken < len(plan.checkpoints) and (played >= plan.checkpoints[taken]).all():
-                curves[:, taken] = rows.regret()
-                taken += 1
         running &= ~ended
-    curves[:, taken:] = np.nan  # the episodes were shorter
     metrics: dict[str, Floats] = {"return": returns, "length": lengths}
     account = rows.account()
     users: Floats | None = account.pop("expected_user_returns", None)
     metrics.update(account)
     if users is not None:
         metrics["min_user_return"] = users.min(axis=1)
-    pulls = rows.pulls()
-    return Episodes(metrics, curves, pulls, users)
+    return Episodes(metrics, rows.curves, rows.pulls(), users, rows.redrawn())
 
 
 class _Native:
@@ -116,20 +110,19 @@ class _Native:
             gym.make_vec(plan.env_id, num_envs=count, autoreset_mode="Disabled", **plan.env_kwargs)
         )
         self._bandits: Any = self.envs.unwrapped
+        self._checkpoints = plan.checkpoints
+        self.curves: Floats = np.full((count, len(plan.checkpoints)), np.nan)
+        self._step = 0
 
     def reset(self, seeds: list[int]) -> Any:
         return self.envs.reset(seed=seeds)[0]  # type: ignore[arg-type]
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools]:
         observations, rewards, terminations, truncations, _ = self.envs.step(actions)
+        self._step += 1
+        if self._step in self._checkpoints:
+            self.curves[:, self._checkpoints.index(self._step)] = self.envs.regret()
         return observations, rewards, terminations | truncations
-
-    def steps(self) -> Ints:
-        steps: Ints = self._bandits.steps
-        return steps
-
-    def regret(self) -> Floats:
-        return self.envs.regret()
 
     def account(self) -> dict[str, Floats]:
         account = self.envs.metrics()
@@ -137,15 +130,34 @@ class _Native:
             account["max_potential_gap"] = self._bandits.potential_gaps().max(axis=1)
         return account
 
-    def pulls(self) -> Ints | None:
+    def pulls(self) -> Ints:
         pulls: Ints = self._bandits.pulls
         return pulls
+
+    def redrawn(self) -> bool:
+        return bool(self._bandits.redrawn)
 
     def close(self) -> None:
         self.envs.close()
 
     def action_masks(self) -> None:
         return None
+
+
+class _Recorder(PolicyRegret[Any, Any]):
+    """Takes the regret at the checkpoints, whatever the steps of the wrappers around it are."""
+
+    def __init__(self, env: Any, checkpoints: tuple[int, ...]) -> None:
+        super().__init__(env)
+        self._checkpoints = checkpoints
+        self.curve = np.full(len(checkpoints), np.nan)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        result = super().step(action)
+        played = self.env.unwrapped.steps  # type: ignore[attr-defined]
+        if played in self._checkpoints:
+            self.curve[self._checkpoints.index(played)] = self.regret()
+        return result
 
 
 class _Wrapped:
@@ -161,7 +173,7 @@ class _Wrapped:
 
     @staticmethod
     def _make(plan: Plan) -> Any:
-        env = PolicyRegret(gym.make(plan.env_id, **plan.env_kwargs))
+        env: Any = _Recorder(gym.make(plan.env_id, **plan.env_kwargs), plan.checkpoints)
         for wrapper in plan.wrappers:
             env = wrapper(env)
         return env
@@ -176,6 +188,10 @@ class _Wrapped:
         return self._batch()
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools]:
+        if len(actions) != len(self._rows):
+            raise ValueError(
+                f"a policy must return an action per row, {len(self._rows)}, got {len(actions)}"
+            )
         rewards, ended = np.zeros(len(self._rows)), ~running
         for row, action in enumerate(iterate(self.envs.action_space, np.asarray(actions))):
             if running[row]:
@@ -188,11 +204,9 @@ class _Wrapped:
     def _ask(self, name: str) -> list[Any]:
         return [env.get_wrapper_attr(name) for env in self._rows]
 
-    def steps(self) -> Ints:
-        return np.array([env.unwrapped.steps for env in self._rows])
-
-    def regret(self) -> Floats:
-        return np.array([regret() for regret in self._ask("regret")])
+    @property
+    def curves(self) -> Floats:
+        return np.array(self._ask("curve"))
 
     def account(self) -> dict[str, Floats]:
         accounts = [metrics() for metrics in self._ask("metrics")]
@@ -202,8 +216,11 @@ class _Wrapped:
             account["max_potential_gap"] = np.array(gaps)
         return account
 
-    def pulls(self) -> Ints | None:
+    def pulls(self) -> Ints:
         return np.array([env.unwrapped.pulls for env in self._rows])
+
+    def redrawn(self) -> bool:
+        return bool(self._rows[0].unwrapped.redrawn)
 
     def close(self) -> None:
         self.envs.close()
@@ -219,6 +236,8 @@ def _actor(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Callable[[
     policy = plan.policy
     if plan.is_factory:
         policy = policy(rows.envs) if _takes(policy, "env") else policy()
+    elif hasattr(policy, "act"):
+        policy = deepcopy(policy)  # agents remember: chunks in other threads need their own
     if hasattr(policy, "reset") and _takes(policy.reset, "seed"):
         policy.reset(seed=seeds)
     if hasattr(policy, "act"):

@@ -8,12 +8,15 @@ processes. (Networks may round differently for batches of different sizes; the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
@@ -108,10 +111,15 @@ class EvaluationError(RuntimeError):
 
     def __init__(self, policy: str, episode: int, cause: Exception, results: Comparison) -> None:
         """Name the policy, the episode and the cause."""
+        self._arguments = (policy, episode, cause, results)
         super().__init__(
             f"policy {policy!r} raised in episode {episode}: {type(cause).__name__}: {cause}"
         )
         self.policy, self.episode, self.results = policy, episode, results
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the arguments, not by the message."""
+        return type(self), self._arguments
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,7 @@ class Evaluation:
         pulls: How often each arm was played; int64 array of shape ``(num_episodes, num_arms)``.
         user_returns: Assignment: the users' expected totals; float64 array of shape
             ``(num_episodes, num_users)``; else ``None``.
+        redrawn: Whether each episode had an instance of its own.
     """
 
     episodes: dict[str, Floats]
@@ -135,6 +144,7 @@ class Evaluation:
     regret_curves: Floats
     pulls: Ints
     user_returns: Floats | None
+    redrawn: bool = False
 
     def mean(self, metric: str) -> float:
         """Return the mean of a metric over the episodes."""
@@ -150,13 +160,12 @@ class Evaluation:
 
         The mean of ``policy_regret`` is another number: the mean over episodes of T mu* / U minus
         the worst-off user's expected total *in that episode*, a mean of minima and so never
-        below. ``None`` where there are no users, and where instances are redrawn (the optima
-        differ between episodes): then there is no one expectation.
+        below. ``None`` where there are no users, and where instances are redrawn: then there
+        is no one expectation.
         """
-        optima = self.episodes["optimal_return"]
-        if self.user_returns is None or np.ptp(optima) > 0:
+        if self.user_returns is None or self.redrawn:
             return None
-        return float(optima[0] - self.user_returns.mean(axis=0).min())
+        return float(self.episodes["optimal_return"].mean() - self.user_returns.mean(axis=0).min())
 
 
 @dataclass(frozen=True)
@@ -233,14 +242,14 @@ class Comparison:
         Raises:
             ValueError: If nothing was taken at checkpoints.
         """
+        if not all(run.checkpoints for run in self.evaluations.values()):
+            raise ValueError("`checkpoints` must hold at least one step for a plot, got none")
         import matplotlib.pyplot as plt
 
         if axis is None:
             axis = plt.subplots(figsize=(5, 4), layout="constrained")[1]
         styles = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]  # told apart without colour too
         for number, (name, run) in enumerate(self.evaluations.items()):
-            if not run.checkpoints:
-                raise ValueError("`checkpoints` must hold at least one step for a plot, got none")
             low, high = np.array([mean_interval(values) for values in run.regret_curves.T]).T
             style = styles[number % len(styles)]
             means = run.regret_curves.mean(axis=0)
@@ -350,24 +359,26 @@ def compare(
     num_episodes = checked_int("num_episodes", num_episodes)
     seed = checked_int("seed", seed, minimum=0)
     most = checked_int("num_envs", _MOST_ENVS if num_envs is None else num_envs)
-    moments = tuple(sorted({checked_int("checkpoints", int(step)) for step in checkpoints}))
+    moments = tuple(sorted({checked_int("checkpoints", step) for step in checkpoints}))
     plans = {
         name: (policy if isinstance(policy, Entry) else _entry(policy)).plan(
             env_id, moments, **env_kwargs
         )
         for name, policy in policies.items()
     }
+    for plan in plans.values():  # wrong arguments are the caller's mistake, not the policy's
+        gym.make_vec(plan.env_id, num_envs=1, **plan.env_kwargs).close()
     starts = range(seed, seed + num_episodes, most)
     chunks = [list(range(start, min(start + most, seed + num_episodes))) for start in starts]
     tasks = [(name, chunk) for name in plans for chunk in chunks]
     finished: dict[str, list[Episodes]] = {name: [] for name in plans}
     calls = [partial(_attempt, plans[name], chunk) for name, chunk in tasks]
-    with _bar(progress, len(plans) * num_episodes) as bar:
-        for (name, chunk), (episodes, problem) in zip(tasks, _run(calls, n_jobs), strict=True):
+    with _bar(progress, len(plans) * num_episodes) as bar, _running(calls, n_jobs) as results:
+        for (name, chunk), (episodes, problem) in zip(tasks, results, strict=True):
             if problem is not None:
                 where, cause = problem
-                results = _comparison(finished, moments, num_episodes)
-                raise EvaluationError(name, where - seed, cause, results) from cause
+                so_far = _comparison(finished, moments, num_episodes)
+                raise EvaluationError(name, where - seed, cause, so_far) from cause
             finished[name].append(episodes)
             bar.update(len(chunk))
     return _comparison(finished, moments, num_episodes)
@@ -387,17 +398,24 @@ def _attempt(plan: Plan, seeds: list[int]) -> tuple[Any, tuple[int, Exception] |
         return None, (seeds[0], error)
 
 
-def _run(calls: Sequence[Callable[[], Any]], n_jobs: int | None) -> Iterable[Any]:
-    """Return the results in order, as they come; through joblib where it is installed."""
+@contextmanager
+def _running(calls: Sequence[Callable[[], Any]], n_jobs: int | None) -> Iterator[Iterator[Any]]:
+    """Give the results in order, as they come; through joblib where it is installed."""
     try:
         import joblib
     except ImportError:
         if n_jobs not in (None, 1):
             raise
-        return (call() for call in calls)
+        yield (call() for call in calls)
+        return
     parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator")
-    results: Iterable[Any] = parallel(joblib.delayed(call)() for call in calls)
-    return results
+    results = parallel(joblib.delayed(call)() for call in calls)
+    try:
+        yield results
+    finally:
+        with warnings.catch_warnings():  # it says what it dropped; so does the error that is raised
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
 
 
 class _NoBar:
@@ -422,7 +440,7 @@ def _bar(progress: bool | Any, total: int) -> Any:
         from tqdm import tqdm
 
         return tqdm(total=total, unit="episode")
-    return _NoBar(progress or None)
+    return _NoBar(None if progress is False else progress)
 
 
 def _comparison(
@@ -443,6 +461,7 @@ def _comparison(
                 None
                 if chunks[0].user_returns is None
                 else np.concatenate([np.asarray(chunk.user_returns) for chunk in chunks]),
+                chunks[0].redrawn,
             )
     return Comparison(evaluations)
 
@@ -454,7 +473,7 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float
         values: float64 array of shape ``(n,)``.
         confidence: The level.
     """
-    if len(values) < 2 or np.ptp(values) == 0 or not np.isfinite(values).all():
+    if len(values) < 2 or not np.isfinite(values).all() or np.ptp(values) == 0:
         mean = float(values.mean())
         return mean, mean
     interval = bootstrap(
@@ -478,5 +497,5 @@ def _cell(run: Evaluation, metric: str) -> str:
 
 def _number(value: float) -> str:
     """Return a number as tables show it: a decimal from 10 on, else two."""
-    rounded = round(value, 1 if abs(value) >= 10 else 2) + 0.0  # + 0.0 turns -0.0 into 0.0
-    return f"{rounded:.1f}" if abs(value) >= 10 else f"{rounded:.2f}"
+    rounded = round(value, 2) + 0.0  # + 0.0 turns -0.0 into 0.0
+    return f"{value:.1f}" if abs(rounded) >= 10 else f"{rounded:.2f}"

@@ -20,6 +20,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_bool, checked_int
+from gym_fairbandits._sources import ArmSource, CurveSource
 
 __all__ = [
     "BanditEnv",
@@ -35,7 +36,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Observation = dict[str, NDArray[Any]]
 ActT = TypeVar("ActT")
-SourceT = TypeVar("SourceT")
+SourceT = TypeVar("SourceT", CurveSource, ArmSource)
 
 # Finite, because samplers and checkers reject infinite boxes, yet out of reach.
 COUNT_LIMIT = 2**53
@@ -124,6 +125,11 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         self._last_step = 0  # the horizon while an episode runs, else 0: `step` compares once
         self._parent: np.random.Generator | None = None
         self._played = False
+
+    @property
+    def redrawn(self) -> bool:
+        """Whether each episode draws an instance of its own."""
+        return self._default_source.redrawn
 
     @property
     def steps(self) -> int:
@@ -241,6 +247,11 @@ class BanditVectorEnv(
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as `VectorEnv` declares it
     _default_source: SourceT
     _pulls: Ints
+
+    @property
+    def redrawn(self) -> bool:
+        """Whether each episode draws an instance of its own."""
+        return self._default_source.redrawn
 
     @property
     def steps(self) -> Ints:

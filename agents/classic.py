@@ -39,6 +39,11 @@ class UniformRandom(Agent):
             arms: Ints = (self._uniforms(rows, 1)[:, 0] * num_arms).astype(np.int64)
             return arms
         num_users = observation["user_reward_sum"].shape[1]
+        if not num_users <= self.capacity * num_arms:
+            raise ValueError(
+                f"`capacity` must be at least the users per arm, {num_users} / {num_arms}, "
+                f"got {self.capacity}"
+            )
         # The order of independent uniform numbers is a uniformly random permutation.
         keys = self._uniforms(rows, num_arms * self.capacity)
         order: Ints = keys.argsort(axis=1, kind="stable")

@@ -95,6 +95,11 @@ class RotatingAgent(Agent):
         pulls = observation["pulls"]
         num_rows, num_users = observation["user_reward_sum"].shape
         groups = self._num_groups(num_users)
+        if not self._arms_per_step(num_users) <= pulls.shape[1]:
+            raise ValueError(
+                f"`capacity` must be at least the users per arm, {num_users} / {pulls.shape[1]}, "
+                f"got {self.capacity}"
+            )
         if self._sets.shape != (num_rows, groups):
             self._sets = np.zeros((num_rows, groups), dtype=np.int64)
             self._chosen_at = np.full(num_rows, -1, dtype=np.int64)

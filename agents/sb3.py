@@ -21,11 +21,11 @@ Example:
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-import gymnasium as gym
 import numpy as np
 import torch as th
 from gymnasium import spaces
@@ -227,7 +227,7 @@ class _FeatureExtractor(BaseFeaturesExtractor):
 
 def _layers(sizes: Sequence[int], activation: type[nn.Module]) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for size_in, size_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for size_in, size_out in itertools.pairwise(sizes):
         layers += [nn.Linear(size_in, size_out), activation()]
     return nn.Sequential(*layers)
 
@@ -235,7 +235,9 @@ def _layers(sizes: Sequence[int], activation: type[nn.Module]) -> nn.Sequential:
 class _Summary(nn.Module):
     """Looks at each arm and user with one network, and sums up what it saw."""
 
-    def __init__(self, sample: _Features, hidden: Sequence[int], activation: type[nn.Module]):
+    def __init__(
+        self, sample: _Features, hidden: Sequence[int], activation: type[nn.Module]
+    ) -> None:
         super().__init__()
         self.arm = _layers([sample.arms.shape[-1], *hidden], activation)
         self.size = 2 * hidden[-1] + sample.whole.shape[-1]
@@ -254,13 +256,18 @@ class _Summary(nn.Module):
 
 
 class _Networks(nn.Module):
-    def __init__(self, sample: _Features, hidden: Sequence[int], activation: type[nn.Module]):
+    """Actor and critic: a latent vector per arm, and one for the value."""
+
+    def __init__(
+        self, sample: _Features, hidden: Sequence[int], activation: type[nn.Module]
+    ) -> None:
         super().__init__()
         last = hidden[-1]
         self.latent_dim_pi = self.latent_dim_vf = last
         self.actor, self.critic = (_Summary(sample, hidden, activation) for _ in range(2))
         self.own, self.others = nn.Linear(last, last), nn.Linear(self.actor.size, last)
         self.joined = activation()
+        self.direct = nn.Linear(sample.arms.shape[-1], last)
         self.worth = _layers([self.critic.size, last], activation)
 
     def forward(self, features: _Features) -> tuple[th.Tensor, th.Tensor]:
@@ -268,10 +275,13 @@ class _Networks(nn.Module):
 
     def forward_actor(self, features: _Features) -> th.Tensor:
         arms, summary = self.actor(features)
-        return self.joined(self.own(arms) + self.others(summary)[:, None])
+        around = self.others(summary)[:, None]
+        latent: th.Tensor = self.joined(self.own(arms) + self.direct(features.arms) + around)
+        return latent
 
     def forward_critic(self, features: _Features) -> th.Tensor:
-        return self.worth(self.critic(features)[1])
+        latent: th.Tensor = self.worth(self.critic(features)[1])
+        return latent
 
 
 class _Scores(nn.Module):
@@ -283,15 +293,17 @@ class _Scores(nn.Module):
         self.linear = nn.Linear(latent_dim, 1)
 
     def forward(self, latent: th.Tensor) -> th.Tensor:
-        scores = self.linear(latent).squeeze(-1)
+        scores: th.Tensor = self.linear(latent).squeeze(-1)
         return scores if self.slots == 1 else scores.repeat_interleave(self.slots, dim=1)
 
 
 def _first_best(scores: th.Tensor) -> th.Tensor:
+    """Return the lowest index among the scores that are the highest up to ``GRID``."""
     return ((scores - scores.amax(dim=1, keepdim=True)) / GRID).round().argmax(dim=1)
 
 
 def _snapped(scores: th.Tensor) -> th.Tensor:
+    """Return scores whose gaps are multiples of ``GRID``: what is closer becomes an exact tie."""
     ranked, order = scores.sort(dim=1, descending=True, stable=True)
     top = (ranked[:, :1] / GRID).round()
     gaps = ((ranked[:, :-1] - ranked[:, 1:]) / GRID).round()
@@ -300,6 +312,8 @@ def _snapped(scores: th.Tensor) -> th.Tensor:
 
 
 class _Arms(CategoricalDistribution):
+    """One logit per arm, from a latent vector per arm."""
+
     def proba_distribution_net(self, latent_dim: int) -> nn.Module:
         return _Scores(latent_dim)
 
@@ -308,6 +322,8 @@ class _Arms(CategoricalDistribution):
 
 
 class _MaskedArms(MaskableCategoricalDistribution):
+    """The same, of which some are masked."""
+
     def proba_distribution_net(self, latent_dim: int) -> nn.Module:
         return _Scores(latent_dim)
 
@@ -316,105 +332,264 @@ class _MaskedArms(MaskableCategoricalDistribution):
 
 
 class _ArmScores(DiagGaussianDistribution):
+    """A Gaussian score per arm; one standard deviation for all, so that arms stay alike."""
+
     def __init__(self, action_dim: int, slots: int) -> None:
         super().__init__(action_dim)
         self.slots = slots
 
-    def proba_distribution_net(self, latent_dim: int, log_std_init: float = 0.0) -> tuple[nn.Module, nn.Parameter]:
+    def proba_distribution_net(
+        self, latent_dim: int, log_std_init: float = 0.0
+    ) -> tuple[nn.Module, nn.Parameter]:
         return _Scores(latent_dim, self.slots), nn.Parameter(th.full((1,), log_std_init))
 
     def mode(self) -> th.Tensor:
         return _snapped(self.distribution.mean)
 
 
-class _Mixin:
-    def _setup(self, observation_space, action_space, hidden, activation_fn, kwargs):
-        self.hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
-        num_arms = observation_space["pulls"].shape[0]
-        self.slots = 1
-        if isinstance(action_space, spaces.Box):
-            self.slots = action_space.shape[0] // num_arms
-        kwargs.update(features_extractor_class=_FeatureExtractor, features_extractor_kwargs={"capacity": self.slots}, activation_fn=activation_fn)
-
-    def _build_mlp_extractor(self):
-        zeros = {k: th.zeros(1, *s.shape) for k, s in self.observation_space.spaces.items()}
-        sample = self.features_extractor(zeros)
-        self.mlp_extractor = _Networks(sample, self.hidden, self.activation_fn)
+# --- Policies -----------------------------------------------------------------------------------
 
 
-class ArmEquivariantPolicy(_Mixin, ActorCriticPolicy):
-    def __init__(self, observation_space, action_space, lr_schedule, hidden=64, activation_fn=nn.SiLU, **kwargs):
-        self._early = {}
-        th.nn.Module.__init__(self)
-        self._setup(observation_space, action_space, hidden, activation_fn, kwargs)
-        hid, slots = self.hidden, self.slots
-        self.__dict__["_keep"] = (hid, slots)
-        kwargs.pop("use_sde", None)
-        super().__init__(observation_space, action_space, lr_schedule, **kwargs)
+class _ArmEquivariant:
+    """What both policies share: features without weights, then the networks above."""
 
-    def _build(self, lr_schedule):
-        self.hidden, self.slots = self._keep
+    hidden: tuple[int, ...]
+    slots: int
+
+    def _prepare(self, observation_space: spaces.Space[Any], action_space: Any, hidden: Any) -> int:
+        """Check the spaces, keep the sizes, and return the capacity of an arm."""
+        if (
+            not isinstance(observation_space, spaces.Dict)
+            or "pulls" not in observation_space.spaces
+        ):
+            raise TypeError(
+                "`observation_space` must be the Dict of an environment of gym_fairbandits, "
+                f"not flattened, got {observation_space}"
+            )
+        sizes = (hidden,) if isinstance(hidden, int) else tuple(hidden)
+        self.hidden = tuple(checked_int("hidden", size) for size in sizes)
+        num_arms = int(np.prod(observation_space["pulls"].shape or ()))
+        self.slots = (
+            action_space.shape[0] // num_arms if isinstance(action_space, spaces.Box) else 1
+        )
+        taken = observation_space.spaces.get("taken")
+        return int(taken.high.max()) if isinstance(taken, spaces.Box) else self.slots
+
+    def _own_parameters(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the constructor's arguments that are saved with a policy."""
+        fixed = ("features_extractor_class", "features_extractor_kwargs", "net_arch")
+        kept = {name: value for name, value in data.items() if name not in fixed}
+        return {**kept, "hidden": self.hidden}
+
+    def _networks(self, policy: Any) -> _Networks:
+        zeros = {
+            name: th.zeros(1, *(space.shape or ()))
+            for name, space in policy.observation_space.spaces.items()
+        }
+        sample = policy.features_extractor(zeros)
+        return _Networks(sample, self.hidden, policy.activation_fn).to(policy.device)
+
+
+class ArmEquivariantPolicy(_ArmEquivariant, ActorCriticPolicy):
+    """Actor and critic for ``PPO`` and ``A2C`` that treat all arms alike.
+
+    For ``ImprovingBandit-v0``, and for ``EgalAssign-v0`` in ``RankedAssignment``,
+    ``RotatedAssignment`` or ``SequentialAssignment``; observations stay a ``Dict``. Permuting the
+    arms permutes the logits (or scores) and leaves the value. Features are scaled in here, and do
+    not tell the horizon unless ``remaining`` is observed. With ``deterministic=True`` scores
+    within 1e-5 are ties, which go to the lowest index, whatever the size of the batch.
+
+    Attributes:
+        hidden: Sizes of the network that looks at each arm.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        lr_schedule: Schedule,
+        hidden: int | Sequence[int] = 64,
+        activation_fn: type[nn.Module] = nn.SiLU,
+        **kwargs: Any,
+    ) -> None:
+        """Create the policy; Stable-Baselines3 does, from ``policy_kwargs``.
+
+        Raises:
+            TypeError: If the observations are not those of an environment of this package.
+            ValueError: If a size is below 1.
+        """
+        capacity = self._prepare(observation_space, action_space, hidden)
+        super().__init__(
+            observation_space,
+            action_space,
+            lr_schedule,
+            activation_fn=activation_fn,
+            features_extractor_class=_FeatureExtractor,
+            features_extractor_kwargs={"capacity": capacity},
+            **kwargs,
+        )
+
+    def _build_mlp_extractor(self) -> None:
+        self.mlp_extractor = self._networks(self)  # type: ignore[assignment]
+
+    def _build(self, lr_schedule: Schedule) -> None:
         if isinstance(self.action_space, spaces.Box):
             self.action_dist = _ArmScores(self.action_space.shape[0], self.slots)
         else:
-            self.action_dist = _Arms(int(self.action_space.n))
+            self.action_dist = _Arms(int(self.action_space.n))  # type: ignore[attr-defined]
         super()._build(lr_schedule)
 
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return self._own_parameters(super()._get_constructor_parameters())
 
-class MaskableArmEquivariantPolicy(_Mixin, MaskableActorCriticPolicy):
-    pass
+
+class MaskableArmEquivariantPolicy(_ArmEquivariant, MaskableActorCriticPolicy):
+    """The same for ``MaskablePPO`` on ``SequentialAssignment``: arms that are taken are masked.
+
+    Attributes:
+        hidden: Sizes of the network that looks at each arm.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        lr_schedule: Schedule,
+        hidden: int | Sequence[int] = 64,
+        activation_fn: type[nn.Module] = nn.SiLU,
+        **kwargs: Any,
+    ) -> None:
+        """Create the policy; see :class:`ArmEquivariantPolicy`.
+
+        Raises:
+            TypeError: If the observations are not those of an environment of this package.
+            ValueError: If a size is below 1.
+        """
+        capacity = self._prepare(observation_space, action_space, hidden)
+        super().__init__(
+            observation_space,
+            action_space,
+            lr_schedule,
+            activation_fn=activation_fn,
+            features_extractor_class=_FeatureExtractor,
+            features_extractor_kwargs={"capacity": capacity},
+            **kwargs,
+        )
+
+    def _build_mlp_extractor(self) -> None:
+        self.mlp_extractor = self._networks(self)  # type: ignore[assignment]
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        self.action_dist = _MaskedArms(int(self.action_space.n))  # type: ignore[attr-defined]
+        super()._build(lr_schedule)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return self._own_parameters(super()._get_constructor_parameters())
+
+
+# --- Quick training -----------------------------------------------------------------------------
 
 
 class BanditVecEnv(VecEnv):
-    def __init__(self, envs, info_keywords=()):
+    """A native vector environment of this package as Stable-Baselines3 wants it.
+
+    Many rows in one process, in NumPy arrays: rollouts cost a fraction of those of a
+    ``DummyVecEnv``. Infos of rows that ended hold ``terminal_observation``,
+    ``TimeLimit.truncated``, the flat metrics of ``wrappers.vector.PolicyRegret`` if it is around
+    the environment, and ``episode`` as ``Monitor`` writes it.
+    """
+
+    def __init__(self, envs: VectorEnv[Any, Any, NDArray[Any]]) -> None:
+        """Adapt ``envs``, made with ``autoreset_mode="SameStep"``.
+
+        Raises:
+            ValueError: If it resets in another mode.
+        """
+        mode = envs.metadata.get("autoreset_mode")
+        if mode != AutoresetMode.SAME_STEP:
+            raise ValueError(f"`envs` must be made with autoreset_mode='SameStep', got {mode!r}")
         self.envs = envs
+        self.render_mode = None
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
-        self._returns = np.zeros(self.num_envs)
-        self._lengths = np.zeros(self.num_envs, dtype=np.int64)
-        self._started = time.time()
-        self._info_keywords = info_keywords
+        self._actions: Any = None
+        self._start = time.perf_counter()
+        self._returns: NDArray[np.float64] = np.zeros(self.num_envs)
+        self._lengths: NDArray[np.int64] = np.zeros(self.num_envs, dtype=np.int64)
 
-    def reset(self):
-        obs, infos = self.envs.reset(seed=self._seeds)
-        self._reset_seeds(); self._reset_options()
-        self._returns[:] = 0
-        self._lengths[:] = 0
-        return obs
+    def reset(self) -> Any:
+        """Reset all rows, with the seeds of :meth:`seed`."""
+        observations, _ = self.envs.reset(seed=self._seeds)  # type: ignore[arg-type]
+        self._reset_seeds()
+        self._reset_options()
+        self._returns[:], self._lengths[:] = 0, 0
+        return observations
 
-    def step_async(self, actions):
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Keep the actions for :meth:`step_wait`."""
         self._actions = actions
 
-    def step_wait(self):
-        obs, rewards, terminations, truncations, infos = self.envs.step(self._actions)
+    def step_wait(self) -> Any:
+        """Step all rows; return observations, float32 rewards, flags and a list of infos."""
+        observations, rewards, terminations, truncations, infos = self.envs.step(self._actions)
         self._returns += rewards
         self._lengths += 1
-        dones = terminations | truncations
-        listed = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
-        if dones.any():
-            keys = [k for k in infos if "_" + k in infos and k not in ("final_obs", "final_info")]
-            for row in np.flatnonzero(dones).tolist():
-                info = listed[row]
-                info["TimeLimit.truncated"] = bool(truncations[row] and not terminations[row])
-                info["terminal_observation"] = infos["final_obs"][row]
-                for k in keys:
-                    if infos["_" + k][row] and infos[k].ndim == 1:
-                        info[k] = float(infos[k][row])
-                info["episode"] = {"r": round(float(self._returns[row]), 6), "l": int(self._lengths[row]), "t": round(time.time() - self._started, 6), **{k: info[k] for k in self._info_keywords}}
-            self._returns[dones] = 0
-            self._lengths[dones] = 0
-        return obs, rewards.astype(np.float32), dones, listed
+        ended = np.logical_or(terminations, truncations)
+        listed: list[dict[str, Any]] = [
+            {"TimeLimit.truncated": False} for _ in range(self.num_envs)
+        ]
+        for row in np.flatnonzero(ended).tolist():
+            listed[row].update(self._final(infos, row))
+            listed[row]["TimeLimit.truncated"] = bool(truncations[row] and not terminations[row])
+        self._returns[ended], self._lengths[ended] = 0, 0
+        return observations, rewards.astype(np.float32), ended, listed
 
-    def close(self):
+    def _final(self, infos: dict[str, Any], row: int) -> dict[str, Any]:
+        """Return what the infos say of an episode that has just ended."""
+        final: dict[str, Any] = {"terminal_observation": infos["final_obs"][row]}
+        for name, values in infos.items():
+            mask = infos.get(f"_{name}")
+            is_metric = isinstance(values, np.ndarray) and values.shape == (self.num_envs,)
+            if is_metric and values.dtype.kind == "f" and mask is not None and mask[row]:
+                final[name] = float(values[row])
+        final["episode"] = {
+            "r": round(float(self._returns[row]), 6),
+            "l": int(self._lengths[row]),
+            "t": round(time.perf_counter() - self._start, 6),
+        }
+        return final
+
+    def close(self) -> None:
+        """Close the environment."""
         self.envs.close()
 
-    def get_attr(self, attr_name, indices=None):
-        return [getattr(self.envs, attr_name)] * self.num_envs
+    def _rows(self, indices: Any) -> list[int]:
+        return list(self._get_indices(indices))
 
-    def set_attr(self, *a, **k):
-        raise NotImplementedError
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Return an attribute of the native environment, once per row."""
+        return [getattr(self.envs.unwrapped, attr_name)] * len(self._rows(indices))
 
-    def env_method(self, *a, **k):
-        raise NotImplementedError
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Refuse: rows have no attributes of their own.
 
-    def env_is_wrapped(self, wrapper_class, indices=None):
-        return [issubclass(Monitor, wrapper_class)] * self.num_envs
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError("the rows of a native vector environment have no own attributes")
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of the native environment that answers with an array over rows."""
+        rows = self._rows(indices)
+        native = self.envs.unwrapped
+        if method_name == "has_wrapper_attr":
+            return [hasattr(native, *method_args)] * len(rows)
+        if method_name == "get_wrapper_attr":
+            return self.get_attr(method_args[0], indices)
+        values = getattr(native, method_name)(*method_args, **method_kwargs)
+        return [values[row] for row in rows]
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
+        """Return whether rows report like that wrapper: they do like ``Monitor``."""
+        return [issubclass(Monitor, wrapper_class)] * len(self._rows(indices))

@@ -48,6 +48,20 @@ class Setting:
     metrics: tuple[str, ...]
 
 
+LEGENDS = {
+    "ImprovingBandit-v0": (
+        "Means over episodes and, in brackets, 95 % bootstrap intervals. Policy regret: the best "
+        "arm's total minus the\npolicy's, both expected. Competitive ratio: the former over the "
+        "latter, so 1 is best. Max potential gap: how far\nthe arm that is furthest from its "
+        "potential still is; the optimum pulls one arm, so it leaves the others behind."
+    ),
+    "EgalAssign-v0": (
+        "Means over episodes and, in brackets, 95 % bootstrap intervals. Policy regret: the "
+        "benchmark T mu*/U minus the\nexpected total of the episode's worst-off user (min user "
+        "return). Min of expectations regret, the paper's: the same\nwith each user's mean over "
+        "episodes; it needs an instance that stays. Competitive ratio: benchmark over total."
+    ),
+}
 IMPROVING_METRICS = ("policy_regret", "competitive_ratio", "max_potential_gap")
 EGAL_METRICS = (
     "policy_regret",
@@ -135,21 +149,20 @@ def draw(panels: list[tuple[Setting, dict[str, Comparison]]], path: Path) -> Non
     columns = max(len(results) for _, results in panels)
     figure, axes = plt.subplots(
         len(panels),
-        columns,
-        figsize=(3.2 * columns, 3.2 * len(panels)),
+        columns + 1,  # the last one for the legends
+        figsize=(3.2 * columns + 2, 3.2 * len(panels)),
         squeeze=False,
         layout="constrained",
     )
     for row, (setting, results) in zip(axes, panels, strict=True):
         for axis in row[len(results) :]:
-            axis.set_visible(False)
+            axis.set_axis_off()
         for axis, (title, comparison) in zip(row, results.items(), strict=False):
             comparison.plot(axis)
             axis.set(title=title, ylabel="")
-            if axis is row[0]:
-                axis.set_ylabel(f"{setting.env_id}\npolicy regret")
-            else:
-                axis.get_legend().remove()
+            axis.get_legend().remove()
+        row[0].set_ylabel(f"{setting.env_id}\npolicy regret, log scale above 1")
+        row[len(results)].legend(*row[0].get_legend_handles_labels(), loc="center left")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -167,6 +180,7 @@ def main() -> None:
             f"\n## {setting.env_id}, {setting.horizon} steps, {arguments.num_episodes} episodes\n"
         )
         print(markdown(setting, results))
+        print(f"\n{LEGENDS[setting.env_id]}")
         for title, comparison in results.items():
             frame = comparison.to_pandas()
             frame.insert(0, "env", setting.env_id)

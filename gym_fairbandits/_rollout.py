@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gym_fairbandits.wrappers import PolicyRegret
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
 
-__all__ = ["Episodes", "Plan", "play"]
+__all__ = ["Episodes", "Plan", "check", "play"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,6 +70,13 @@ class Episodes:
     redrawn: bool
 
 
+def check(plan: Plan) -> None:
+    """Refuse wrong arguments of the environment: they are no mistake of the policy's."""
+    envs = gym.make_vec(plan.env_id, num_envs=1, **plan.env_kwargs)
+    VectorPolicyRegret(envs)
+    envs.close()
+
+
 def play(plan: Plan, seeds: list[int]) -> Episodes:
     """Play one episode per seed; the environment and the agent's row are seeded with it."""
     rows: _Native | _Wrapped = (
@@ -89,7 +96,13 @@ def _play(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Episodes:
     running = np.ones(count, dtype=np.bool_)
     while running.any():
         seen = observations if plan.normalize is None else plan.normalize(observations)
-        observations, rewards, ended = rows.step(act(seen), running)
+        actions = act(seen)
+        if np.shape(actions)[:1] != (count,):
+            raise ValueError(
+                "a policy gets observations of a batch and must return an action per row, "
+                f"{count}, got {actions!r}"
+            )
+        observations, rewards, ended = rows.step(actions, running)
         returns += rewards
         lengths += running
         running &= ~ended
@@ -188,10 +201,6 @@ class _Wrapped:
         return self._batch()
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools]:
-        if len(actions) != len(self._rows):
-            raise ValueError(
-                f"a policy must return an action per row, {len(self._rows)}, got {len(actions)}"
-            )
         rewards, ended = np.zeros(len(self._rows)), ~running
         for row, action in enumerate(iterate(self.envs.action_space, np.asarray(actions))):
             if running[row]:

@@ -16,13 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
 from gym_fairbandits._checks import checked_int
-from gym_fairbandits._rollout import Episodes, Plan, play
+from gym_fairbandits._rollout import Episodes, Plan, check, play
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,7 +196,13 @@ class Comparison:
                 interval; empty where it is not defined). By default the policy regret, the
                 competitive ratio, and what more is known.
         """
-        metrics = list(metrics or self._default_metrics())
+        metrics = (
+            [metrics] if isinstance(metrics, str) else list(metrics or self._default_metrics())
+        )
+        known = set.intersection(*(set(run.episodes) for run in self.evaluations.values()))
+        unknown = set(metrics) - known - {"min_of_expectations_regret"}
+        if unknown:
+            raise ValueError(f"`metrics` must be among {sorted(known)}, got {sorted(unknown)}")
         lines = [
             ["policy", *(metric.replace("_", " ") for metric in metrics)],
             ["---", *["---:"] * len(metrics)],
@@ -355,7 +360,10 @@ def compare(
 
     Raises:
         EvaluationError: If a policy raises; what was finished before is in its ``results``.
+        TypeError: If ``policies`` is not a mapping that holds a policy.
     """
+    if not isinstance(policies, Mapping) or not policies:
+        raise TypeError(f"`policies` must be a mapping of names to policies, got {policies!r}")
     num_episodes = checked_int("num_episodes", num_episodes)
     seed = checked_int("seed", seed, minimum=0)
     most = checked_int("num_envs", _MOST_ENVS if num_envs is None else num_envs)
@@ -366,8 +374,8 @@ def compare(
         )
         for name, policy in policies.items()
     }
-    for plan in plans.values():  # wrong arguments are the caller's mistake, not the policy's
-        gym.make_vec(plan.env_id, num_envs=1, **plan.env_kwargs).close()
+    for plan in plans.values():
+        check(plan)
     starts = range(seed, seed + num_episodes, most)
     chunks = [list(range(start, min(start + most, seed + num_episodes))) for start in starts]
     tasks = [(name, chunk) for name in plans for chunk in chunks]

@@ -858,9 +858,9 @@ def test_every_argument_has_a_wrong_value_above(env_id: str) -> None:
 @pytest.mark.parametrize("mode", ["nope", 3, "movie"])
 @every_id
 def test_an_unknown_render_mode_is_refused(env_id: str, mode: Any) -> None:
-    with pytest.raises(ValueError, match="`render_mode` must be None or one of"):
+    with pytest.raises(TypeError, match="`render_mode` must be None or one of"):
         SCALAR[env_id](render_mode=mode)
-    with pytest.raises(ValueError, match="`render_mode` must be None or one of"):
+    with pytest.raises(TypeError, match="`render_mode` must be None or one of"):
         VECTOR[env_id](render_mode=mode)
 
 

@@ -94,7 +94,9 @@ class _Clocked:
         self.horizon = checked_int("horizon", horizon, maximum=COUNT_LIMIT)
         self.horizon_known = checked_bool("horizon_known", horizon_known)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(
+            # A TypeError, because Stable-Baselines3 asks for "rgb_array" and, on this error, again
+            # without.
+            raise TypeError(
                 f"`render_mode` must be None or one of {self.metadata['render_modes']}, "
                 f"got {render_mode!r}"
             )

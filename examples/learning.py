@@ -1,0 +1,149 @@
+"""How the examples train: one recipe per environment, and the settings that they share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+from tqdm import tqdm
+
+import gym_fairbandits  # noqa: F401 - registers the environments
+from gym_fairbandits.agents.sb3 import ArmEquivariantPolicy, BanditVecEnv
+from gym_fairbandits.curves import Curve, LinearCap
+from gym_fairbandits.evaluation import Entry
+from gym_fairbandits.wrappers import RotatedAssignment
+
+
+def linear_caps(rng: np.random.Generator, num_arms: int) -> list[Curve]:
+    """Return random linear caps: asymptotes uniform on (0, 1), ramps log-uniform on [1, 100]."""
+    return [
+        LinearCap(rng.uniform(2**-54, 1), math.exp(rng.uniform(0, math.log(100))))
+        for _ in range(num_arms)
+    ]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How PPO learns an environment.
+
+    Attributes:
+        env_id: The environment.
+        total_steps: Decisions of the learner.
+        wrappers: Around each scalar environment; none for the native vector environment.
+        num_envs: How many run side by side.
+        gamma: The discount where the horizon is known; close to 1, as returns are totals.
+        gamma_unknown: The discount where it is not. Stable-Baselines3 then adds the value of what
+            would come after the end, and without a discount that has no bound.
+        settings: Further arguments of PPO.
+        policy_kwargs: Arguments of the policy.
+    """
+
+    env_id: str
+    total_steps: int
+    wrappers: Sequence[Callable[[Any], Any]] = ()
+    num_envs: int = 64
+    gamma: float = 0.9999
+    gamma_unknown: float = 0.98
+    settings: dict[str, Any] = field(default_factory=dict)
+    policy_kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def environments(self, **env_kwargs: Any) -> VecEnv:
+        """Return the environments to learn in; rewards are scaled to unit variance of returns."""
+        if self.wrappers:
+            envs: VecEnv = DummyVecEnv([lambda: self._wrapped(env_kwargs)] * self.num_envs)
+        else:
+            native = gym.make_vec(
+                self.env_id, num_envs=self.num_envs, autoreset_mode="SameStep", **env_kwargs
+            )
+            envs = BanditVecEnv(native)
+        return VecNormalize(envs, norm_obs=False, gamma=self.discount(**env_kwargs))
+
+    def discount(self, horizon_known: bool = False, **others: Any) -> float:
+        """Return the discount for these arguments of the environment."""
+        return self.gamma if horizon_known else self.gamma_unknown
+
+    def _wrapped(self, env_kwargs: dict[str, Any]) -> Any:
+        env: Any = gym.make(self.env_id, **env_kwargs)
+        for wrapper in self.wrappers:
+            env = wrapper(env)
+        return env
+
+    def entry(self, model: Any, **env_kwargs: Any) -> Entry:
+        """Return a trained model as the evaluation takes it."""
+        return Entry(model, wrappers=self.wrappers, env_kwargs=env_kwargs)
+
+
+IMPROVING = Recipe(
+    "ImprovingBandit-v0",
+    total_steps=400_000,
+    settings={
+        "n_steps": 100,
+        "batch_size": 1600,
+        "n_epochs": 5,
+        "learning_rate": 1e-3,
+        "gae_lambda": 0.95,
+    },
+)
+EGAL = Recipe(
+    "EgalAssign-v0",
+    total_steps=200_000,
+    wrappers=(RotatedAssignment,),
+    num_envs=16,
+    settings={
+        "n_steps": 200,
+        "batch_size": 800,
+        "n_epochs": 5,
+        "learning_rate": 1e-3,
+        "gae_lambda": 0.95,
+    },
+)
+
+
+class _Bar(BaseCallback):
+    """Shows how far the training is."""
+
+    def __init__(self, total: int, label: str) -> None:
+        super().__init__()
+        self._bar = tqdm(total=total, desc=label, unit="step", unit_scale=True)
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._bar.update(self.num_timesteps - self._bar.n)
+
+    def _on_training_end(self) -> None:
+        self._bar.close()
+
+
+def train(recipe: Recipe, seed: int, total_steps: int = 0, **env_kwargs: Any) -> PPO:
+    """Return a model trained by ``recipe``; the same seed gives the same model.
+
+    Args:
+        recipe: How to learn.
+        seed: Seeds networks, actions and environments.
+        total_steps: Decisions of the learner; 0 for the recipe's own number.
+        **env_kwargs: Arguments of the environment.
+    """
+    torch.set_num_threads(1)  # the networks are small: more threads only wait for each other
+    steps = total_steps or recipe.total_steps
+    rate = recipe.settings["learning_rate"]
+    model = PPO(
+        ArmEquivariantPolicy,
+        recipe.environments(**env_kwargs),
+        seed=seed,
+        device="cpu",
+        policy_kwargs=dict(recipe.policy_kwargs),
+        gamma=recipe.discount(**env_kwargs),
+        **{**recipe.settings, "learning_rate": lambda left: rate * left},
+    )
+    model.learn(steps, callback=_Bar(steps, f"{recipe.env_id}, seed {seed}"))
+    return model

@@ -83,18 +83,18 @@ class Recipe:
 
 IMPROVING = Recipe(
     "ImprovingBandit-v0",
-    total_steps=400_000,
+    total_steps=300_000,
     settings={
         "n_steps": 100,
-        "batch_size": 1600,
-        "n_epochs": 5,
-        "learning_rate": 1e-3,
+        "batch_size": 640,
+        "n_epochs": 10,
+        "learning_rate": 2e-3,
         "gae_lambda": 0.95,
     },
 )
 EGAL = Recipe(
     "EgalAssign-v0",
-    total_steps=200_000,
+    total_steps=100_000,
     wrappers=(RotatedAssignment,),
     num_envs=16,
     settings={

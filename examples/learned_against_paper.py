@@ -122,8 +122,9 @@ def trained(
 
 def row(title: str, name: str, regrets: np.ndarray[Any, Any], ratio: float, note: str) -> str:
     """Return a line of the table; ``regrets`` holds a mean over training seeds per episode."""
-    low, high = mean_interval(regrets)
-    regret = f"{regrets.mean():.1f} [{low:.1f}, {high:.1f}]"
+    # Adding 0.0 turns -0.0 into 0.0.
+    mean, low, high = (round(x, 1) + 0.0 for x in (regrets.mean(), *mean_interval(regrets)))
+    regret = f"{mean:.1f} [{low:.1f}, {high:.1f}]"
     return f"| {title} | {name} | {regret} | {ratio:.3f} | {note} |"
 
 

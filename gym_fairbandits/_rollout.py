@@ -245,9 +245,8 @@ def _actor(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Callable[[
     policy = plan.policy
     if plan.is_factory:
         policy = policy(rows.envs) if _takes(policy, "env") else policy()
-    elif hasattr(policy, "act"):
-        policy = deepcopy(policy)  # agents remember: chunks in other threads need their own
     if hasattr(policy, "reset") and _takes(policy.reset, "seed"):
+        policy = deepcopy(policy)  # agents remember: chunks in other threads need their own
         policy.reset(seed=seeds)
     if hasattr(policy, "act"):
         act: Callable[[Any], Any] = policy.act

@@ -8,6 +8,7 @@ processes. (Networks may round differently for batches of different sizes; the p
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -99,6 +100,10 @@ class Entry:
         )
 
 
+class _ToldError(Exception):
+    """What is left of an error that cannot be pickled: its type and message."""
+
+
 class EvaluationError(RuntimeError):
     """A policy raised.
 
@@ -111,9 +116,8 @@ class EvaluationError(RuntimeError):
     def __init__(self, policy: str, episode: int, cause: Exception, results: Comparison) -> None:
         """Name the policy, the episode and the cause."""
         self._arguments = (policy, episode, cause, results)
-        super().__init__(
-            f"policy {policy!r} raised in episode {episode}: {type(cause).__name__}: {cause}"
-        )
+        told = str(cause) if isinstance(cause, _ToldError) else f"{type(cause).__name__}: {cause}"
+        super().__init__(f"policy {policy!r} raised in episode {episode}: {told}")
         self.policy, self.episode, self.results = policy, episode, results
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -159,7 +163,7 @@ class Evaluation:
 
         The mean of ``policy_regret`` is another number: the mean over episodes of T mu* / U minus
         the worst-off user's expected total *in that episode*, a mean of minima and so never
-        below. ``None`` where there are no users, and where instances are redrawn: then there
+        below (under the egalitarian objective). ``None`` where there are no users, and where instances are redrawn: then there
         is no one expectation.
         """
         if self.user_returns is None or self.redrawn:
@@ -310,6 +314,8 @@ def evaluate(
         TypeError: If ``policy`` is none of these.
         ValueError: If a number is too small.
     """
+    if isinstance(policy, Entry) and (wrappers or normalize is not None):
+        raise TypeError("`wrappers` and `normalize` must be given to the `Entry`, not beside it")
     entry = policy if isinstance(policy, Entry) else _entry(policy, wrappers, normalize)
     comparison = compare(
         {"policy": entry},
@@ -402,8 +408,17 @@ def _attempt(plan: Plan, seeds: list[int]) -> tuple[Any, tuple[int, Exception] |
                 try:
                     play(plan, [seed])
                 except Exception as single:
-                    return None, (seed, single)
-        return None, (seeds[0], error)
+                    return None, (seed, _portable(single))
+        return None, (seeds[0], _portable(error))
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that survives the way back from another process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return _ToldError(f"{type(error).__name__}: {error}")
+    return error
 
 
 @contextmanager

@@ -268,9 +268,24 @@ class Owned(RoundRobin):
         return super()._act(observation)
 
 
+class OwnedPredictor:
+    """The same with `reset` and `predict` only, as a user may write it."""
+
+    def __init__(self) -> None:
+        self.agent = Owned()
+
+    def reset(self, seed: Any) -> None:
+        self.agent.reset(seed)
+
+    def predict(
+        self, observation: Any, state: Any, episode_start: Any, deterministic: bool
+    ) -> tuple[NDArray[Any], Any]:
+        return self.agent.predict(observation)
+
+
 def owned_case() -> Callable[..., Comparison]:
     """Return a comparison long enough for threads to meet."""
-    policies = {"owned": Owned(), "random": UniformRandom()}
+    policies = {"owned": Owned(), "predictor": OwnedPredictor(), "random": UniformRandom()}
     return partial(compare, policies, IMPROVING, num_episodes=16, num_envs=2, horizon=200)
 
 
@@ -1221,7 +1236,7 @@ def test_a_user_s_bar_is_advanced_and_left_open(total: int | None) -> None:
 class Fragile(RoundRobin):
     """Raises at the fourth step of the episode of one seed."""
 
-    def __init__(self, bad_seed: int, error: Exception) -> None:
+    def __init__(self, bad_seed: int, error: Callable[[], Exception]) -> None:
         super().__init__()
         self.bad_seed, self.error = bad_seed, error
         self.seeds: list[int] = []
@@ -1232,7 +1247,7 @@ class Fragile(RoundRobin):
 
     def _act(self, observation: Any) -> NDArray[np.int64]:
         if self.bad_seed in self.seeds and observation["pulls"].sum(axis=1).max() == 3:
-            raise self.error
+            raise self.error()
         return super()._act(observation)
 
 
@@ -1243,7 +1258,9 @@ class Awkward(Exception):  # noqa: N818
         super().__init__(f"{part} {number} broke")
 
 
-def assert_error_is_told(error: Exception, shown: str, wrappers: Any = (), **how: Any) -> None:
+def assert_error_is_told(
+    error: Callable[[], Exception], shown: str, wrappers: Any = (), **how: Any
+) -> None:
     """Play a policy that raises in episode 5 of 12 between two others."""
     kwargs: Kwargs = {"num_arms": 3, "horizon": 6, "seed": 100, "num_episodes": 12, "num_envs": 4}
     policies = {
@@ -1262,19 +1279,19 @@ def assert_error_is_told(error: Exception, shown: str, wrappers: Any = (), **how
 
 @pytest.mark.parametrize("wrappers", [(), (gym.Wrapper,)], ids=["native", "wrapped"])
 def test_a_policy_that_raises_names_itself_and_the_episode(wrappers: Any) -> None:
-    assert_error_is_told(KeyError("arm"), "KeyError: 'arm'", wrappers)
+    assert_error_is_told(partial(KeyError, "arm"), "KeyError: 'arm'", wrappers)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("loky")
 def test_a_policy_that_raises_in_another_process_names_itself_too() -> None:
-    assert_error_is_told(KeyError("arm"), "KeyError: 'arm'", n_jobs=2)
+    assert_error_is_told(partial(KeyError, "arm"), "KeyError: 'arm'", n_jobs=2)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("loky")
 def test_errors_that_do_not_unpickle_are_told_too() -> None:
-    assert_error_is_told(Awkward("motor", 7), "Awkward: motor 7 broke", n_jobs=2)
+    assert_error_is_told(partial(Awkward, "motor", 7), "Awkward: motor 7 broke", n_jobs=2)
 
 
 def test_an_error_in_parallel_play_comes_without_warnings() -> None:

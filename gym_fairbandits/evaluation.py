@@ -163,8 +163,8 @@ class Evaluation:
 
         The mean of ``policy_regret`` is another number: the mean over episodes of T mu* / U minus
         the worst-off user's expected total *in that episode*, a mean of minima and so never
-        below (under the egalitarian objective). ``None`` where there are no users, and where instances are redrawn: then there
-        is no one expectation.
+        below under the egalitarian objective. ``None`` where there are no users, and where
+        instances are redrawn: then there is no one expectation.
         """
         if self.user_returns is None or self.redrawn:
             return None

@@ -239,7 +239,7 @@ class ArmGrid:
         """Create the grid with Bernoulli arms that pay 0."""
         self.num_rows, self.num_arms = num_rows, num_arms
         self._codes: Ints = np.zeros(num_rows, dtype=np.int64)
-        self._present = [0]  # the codes in use
+        self._present: list[int] = []  # the codes in use, once they are known
         self._bernoulli = Bernoulli(np.zeros(num_arms))
         self._gaussian = Gaussian(np.zeros(num_arms), 0.0)
         # One row of parameters per instance: the laws broadcast over leading axes.
@@ -262,7 +262,7 @@ class ArmGrid:
             self._codes[rows] = len(self._STACKED) + self._objects.code(arms)
             if len(self._objects) > 4 * self.num_rows:
                 self._objects.keep(self._codes - len(self._STACKED))
-        self._present = np.unique(self._codes).tolist()
+        self._present = []  # found out when it is needed: rows are often set one by one
 
     def row(self, row: int) -> Arms:
         """Return the law of a row."""
@@ -283,6 +283,8 @@ class ArmGrid:
             steps: Steps played before; int64 array of shape ``(n,)``.
             pulls: int64 array of shape ``(n, num_arms)``.
         """
+        if not self._present:
+            self._present = np.unique(self._codes).tolist()
         if len(self._present) == 1:
             return self._law(self._present[0], rows).rewards(arms, draws, steps, pulls)
         codes = self._codes[rows]

@@ -246,7 +246,8 @@ def _actor(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Callable[[
     if plan.is_factory:
         policy = policy(rows.envs) if _takes(policy, "env") else policy()
     if hasattr(policy, "reset") and _takes(policy.reset, "seed"):
-        policy = deepcopy(policy)  # agents remember: chunks in other threads need their own
+        if not plan.is_factory:  # agents remember: chunks in other threads need their own
+            policy = deepcopy(policy)
         policy.reset(seed=seeds)
     if hasattr(policy, "act"):
         act: Callable[[Any], Any] = policy.act

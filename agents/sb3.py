@@ -5,8 +5,7 @@ Needs the extra ``sb3``; nothing else of the package imports this module.
 ``PPO(ArmEquivariantPolicy, env)`` learns across random instances where a plain network does not,
 because it need not learn for each arm apart what is true of all: one small network looks at every
 arm, compares it with a summary of the others, and gives it a score. Its weights do not depend on
-the numbers of arms and users: ``large.policy.load_state_dict(small.policy.state_dict())`` carries
-over what was learned on fewer of them.
+the numbers of arms and users.
 
 Example:
     >>> import gymnasium as gym
@@ -24,8 +23,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -46,7 +44,7 @@ from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from gym_fairbandits._checks import checked_float, checked_int
+from gym_fairbandits._checks import checked_int
 
 __all__ = ["ArmEquivariantPolicy", "BanditVecEnv", "MaskableArmEquivariantPolicy"]
 
@@ -65,13 +63,11 @@ class _Features(NamedTuple):
         arms: Features of each arm; float32 ``(n, num_arms, arm_size)``.
         users: Of each user; float32 ``(n, num_users, user_size)``; no users in bandits.
         whole: Of the episode as a whole; float32 ``(n, whole_size)``.
-        index: What optimism makes of each arm; float32 ``(n, num_arms)``.
     """
 
     arms: th.Tensor
     users: th.Tensor
     whole: th.Tensor
-    index: th.Tensor
 
 
 def _log(values: th.Tensor) -> th.Tensor:
@@ -83,16 +79,6 @@ def _squash(values: th.Tensor) -> th.Tensor:
     """Return values as they are within [-1, 1], beyond it their logarithm: no jump, no kink."""
     size = values.abs()
     return th.where(size <= 1, values, values.sign() * (1 + th.log(size.clamp(min=1))))
-
-
-def _below_best(values: th.Tensor) -> th.Tensor:
-    """Return how far each arm lies from the best of its row, at most 0; ``(n, num_arms)``."""
-    return values - values.amax(dim=1, keepdim=True)
-
-
-def _stacked(scaled: list[th.Tensor], rewards: list[th.Tensor]) -> th.Tensor:
-    """Return features side by side; those in units of reward are squashed."""
-    return th.cat([th.stack(scaled, dim=-1), _squash(th.stack(rewards, dim=-1))], dim=-1)
 
 
 def _optimistic(last: th.Tensor, rise: th.Tensor, cap: th.Tensor, steps: th.Tensor) -> th.Tensor:
@@ -111,7 +97,7 @@ def _optimistic(last: th.Tensor, rise: th.Tensor, cap: th.Tensor, steps: th.Tens
 def _improving_features(observed: Tensors) -> _Features:
     pulls, last = observed["pulls"].clamp(min=0), observed["last_reward"]
     increment = observed["last_increment"]
-    untried = (pulls == 0).float()
+    untried, once = (pulls == 0).float(), (pulls == 1).float()
     elapsed = pulls.sum(dim=1, keepdim=True)
     played = pulls.clamp(min=1)
     mean = observed["reward_sum"] / played
@@ -124,19 +110,24 @@ def _improving_features(observed: Tensors) -> _Features:
     until_best = ((best - last) / rise.clamp(min=1e-9)).clamp(0, 1e9)
     soon = _optimistic(last, rise, cap, elapsed.clamp(min=1))
     late = _optimistic(last, rise, cap, 4 * elapsed + 4)
-    scaled = [
+    arms = [
         untried,
-        (pulls == 1).float(),
+        once,
         _log(pulls),
         1 / (1 + pulls),
         pulls / elapsed.clamp(min=1),
+        _squash(last),
+        _squash(mean),
+        _squash(last - best),
         _log(1e5 * increment) - _log(-1e5 * increment),
         (rise * played / size).clamp(0, 2),  # 1 on a straight line, 0 once flat
         (mean / size).clamp(0, 2),  # 1/2 on a straight line, 1 if it was always flat
+        _squash(soon),
+        _squash(soon - soon.amax(dim=1, keepdim=True)),
+        _squash(late - late.amax(dim=1, keepdim=True)),
         _log(until_best),
         until_best / (until_best + elapsed + 1),
     ]
-    rewards = [last, mean, last - best, soon, _below_best(soon), _below_best(late)]
     whole = [
         _log(elapsed),
         1 / (1 + elapsed),
@@ -144,17 +135,18 @@ def _improving_features(observed: Tensors) -> _Features:
         untried.mean(dim=1, keepdim=True),
         th.full_like(best, pulls.shape[1]).log() / 5,
     ]
-    index = soon
     if "remaining" in observed:
         remaining = observed["remaining"].clamp(min=0)
         steps = remaining.clamp(min=1)
-        index = _optimistic(last, rise, cap, steps)
-        scaled.append(until_best / (until_best + steps))
-        rewards += [th.minimum(cap, last + rise * remaining), index, _below_best(index)]
+        rest = _optimistic(last, rise, cap, steps)
+        arms += [
+            _squash(th.minimum(cap, last + rise * remaining)),
+            _squash(rest),
+            _squash(rest - rest.amax(dim=1, keepdim=True)),
+            until_best / (until_best + steps),
+        ]
         whole += [_log(remaining), remaining / (remaining + elapsed).clamp(min=1)]
-    nobody = pulls.new_zeros(len(pulls), 0, 1)
-    index = _squash(_below_best(index))
-    return _Features(_stacked(scaled, rewards), nobody, th.cat(whole, dim=1), index)
+    return _Features(th.stack(arms, dim=-1), pulls.new_zeros(len(pulls), 0, 1), th.cat(whole, 1))
 
 
 def _assignment_features(observed: Tensors, capacity: int) -> _Features:
@@ -163,24 +155,26 @@ def _assignment_features(observed: Tensors, capacity: int) -> _Features:
     needed = min(num_arms, -(-num_users // capacity))
     plays = pulls.sum(dim=1, keepdim=True)
     steps = plays / needed
-    sums = observed["reward_sum"]
-    prior = sums.sum(dim=1, keepdim=True) / plays.clamp(min=1)
-    mean = (sums + prior) / (pulls + 1)  # shrunk towards the mean of all arms
+    rewards = observed["reward_sum"]
+    prior = rewards.sum(dim=1, keepdim=True) / plays.clamp(min=1)
+    mean = (rewards + prior) / (pulls + 1)  # shrunk towards the mean of all arms
     doubt = (pulls + 1).rsqrt()
     ranked = mean.sort(dim=1, descending=True).values
     inside = ranked[:, needed - 1 : needed]
     outside = ranked[:, min(needed, num_arms - 1)][:, None]
     middle = (inside + outside) / 2
     bonus = _log(plays).sqrt() * doubt
-    index = _squash(mean + bonus - middle)
-    scaled = [
+    arms = [
         (pulls == 0).float(),
         _log(pulls),
         doubt,
         bonus,
         pulls * num_arms / plays.clamp(min=1) / 3,
+        _squash(mean),
+        _squash(mean - inside),
+        _squash(mean - outside),
         ((mean - middle) / doubt).clamp(-5, 5) / 2,
-        index,
+        _squash(mean + bonus - middle),
     ]
     low, centre = totals.amin(dim=1, keepdim=True), totals.mean(dim=1, keepdim=True)
     spread = (steps + 1).sqrt()
@@ -203,19 +197,16 @@ def _assignment_features(observed: Tensors, capacity: int) -> _Features:
     if "turn" in observed:
         turn = observed["turn"].round().long().clamp(0, num_users - 1)
         number = th.arange(num_users, device=turn.device)
-        whole += [values.gather(1, turn) for values in users]
-        whole.append((num_users - turn) / num_users)
         users += [(number == turn).float(), (number < turn).float()]
+        whole += [values.gather(1, turn) for values in users[:4]]
+        whole.append((num_users - turn) / num_users)
     if "taken" in observed:
-        taken = (observed["taken"] / capacity).clamp(0, 1)
-        scaled.append(taken)
-        index = index - taken.floor()  # a full arm is no choice
+        arms.append((observed["taken"] / capacity).clamp(0, 2))
     if "remaining" in observed:
         remaining = observed["remaining"].clamp(min=0)
-        scaled.append(_log(remaining).sqrt() * doubt)
+        arms.append((_log(remaining).sqrt() * doubt).expand_as(pulls))
         whole += [_log(remaining), remaining / (remaining + steps).clamp(min=1)]
-    arms = _stacked(scaled, [mean, mean - inside, mean - outside])
-    return _Features(arms, th.stack(users, dim=-1), th.cat(whole, dim=1), index)
+    return _Features(th.stack(arms, dim=-1), th.stack(users, dim=-1), th.cat(whole, dim=1))
 
 
 class _FeatureExtractor(BaseFeaturesExtractor):
@@ -265,14 +256,14 @@ class _Summary(nn.Module):
 
 
 class _Networks(nn.Module):
-    """Actor and critic: a latent vector per arm, which ends in its index, and one for the value."""
+    """Actor and critic: a latent vector per arm, and one for the value."""
 
     def __init__(
         self, sample: _Features, hidden: Sequence[int], activation: type[nn.Module]
     ) -> None:
         super().__init__()
         last = hidden[-1]
-        self.latent_dim_pi, self.latent_dim_vf = last + 1, last
+        self.latent_dim_pi = self.latent_dim_vf = last
         self.actor, self.critic = (_Summary(sample, hidden, activation) for _ in range(2))
         self.own, self.others = nn.Linear(last, last), nn.Linear(self.actor.size, last)
         self.joined = activation()
@@ -286,7 +277,7 @@ class _Networks(nn.Module):
         arms, summary = self.actor(features)
         around = self.others(summary)[:, None]
         latent: th.Tensor = self.joined(self.own(arms) + self.direct(features.arms) + around)
-        return th.cat([latent, features.index[..., None]], dim=-1)
+        return latent
 
     def forward_critic(self, features: _Features) -> th.Tensor:
         latent: th.Tensor = self.worth(self.critic(features)[1])
@@ -312,16 +303,12 @@ def _first_best(scores: th.Tensor) -> th.Tensor:
 
 
 def _snapped(scores: th.Tensor) -> th.Tensor:
-    """Return scores whose gaps are multiples of ``GRID``: what is closer becomes an exact tie.
-
-    Scores beyond [-1, 1] are shrunk, so that clipping to these bounds makes no ties.
-    """
+    """Return scores whose gaps are multiples of ``GRID``: what is closer becomes an exact tie."""
     ranked, order = scores.sort(dim=1, descending=True, stable=True)
     top = (ranked[:, :1] / GRID).round()
     gaps = ((ranked[:, :-1] - ranked[:, 1:]) / GRID).round()
-    steps = th.cat([top, top - gaps.cumsum(dim=1)], dim=1) * GRID
-    steps = steps / steps.abs().amax(dim=1, keepdim=True).clamp(min=1)
-    return th.empty_like(scores).scatter(1, order, steps)
+    steps = th.cat([top, top - gaps.cumsum(dim=1)], dim=1)
+    return th.empty_like(scores).scatter(1, order, steps * GRID)
 
 
 class _Arms(CategoricalDistribution):
@@ -367,45 +354,32 @@ class _ArmEquivariant:
     """What both policies share: features without weights, then the networks above."""
 
     hidden: tuple[int, ...]
-    optimism: float
-    capacity: int
-    _slots: int  # places of the action that belong to one arm; 0 where the action is an arm
+    slots: int
 
-    def _prepare(
-        self,
-        observation_space: spaces.Space[Any],
-        action_space: spaces.Space[Any],
-        hidden: int | Sequence[int],
-        optimism: float,
-        capacity: int | None,
-    ) -> dict[str, Any]:
-        """Check and keep the arguments; return what the base class needs to know of them."""
-        parts = getattr(observation_space, "spaces", {})
-        needed = ("last_reward", "last_increment") if "user_reward_sum" not in parts else ()
-        if not isinstance(observation_space, spaces.Dict) or not {
-            "pulls",
-            "reward_sum",
-            *needed,
-        } <= set(parts):
+    def _prepare(self, observation_space: spaces.Space[Any], action_space: Any, hidden: Any) -> int:
+        """Check the spaces, keep the sizes, and return the capacity of an arm."""
+        if (
+            not isinstance(observation_space, spaces.Dict)
+            or "pulls" not in observation_space.spaces
+        ):
             raise TypeError(
                 "`observation_space` must be the Dict of an environment of gym_fairbandits, "
                 f"not flattened, got {observation_space}"
             )
-        num_arms = int(np.prod(parts["pulls"].shape))
-        self._slots = _slots(action_space, num_arms)
-        sizes = (hidden,) if isinstance(hidden, Integral) else tuple(hidden)  # type: ignore[arg-type]
-        if not sizes:
-            raise ValueError(f"`hidden` must hold at least one size, got {hidden!r}")
+        sizes = (hidden,) if isinstance(hidden, int) else tuple(hidden)
         self.hidden = tuple(checked_int("hidden", size) for size in sizes)
-        self.optimism = checked_float("optimism", optimism)
-        if capacity is None:
-            taken = parts.get("taken")
-            capacity = max(1, self._slots if taken is None else int(taken.high.max()))
-        self.capacity = checked_int("capacity", capacity)
-        return {
-            "features_extractor_class": _FeatureExtractor,
-            "features_extractor_kwargs": {"capacity": self.capacity},
-        }
+        num_arms = int(np.prod(observation_space["pulls"].shape or ()))
+        self.slots = (
+            action_space.shape[0] // num_arms if isinstance(action_space, spaces.Box) else 1
+        )
+        taken = observation_space.spaces.get("taken")
+        return int(taken.high.max()) if isinstance(taken, spaces.Box) else self.slots
+
+    def _own_parameters(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the constructor's arguments that are saved with a policy."""
+        fixed = ("features_extractor_class", "features_extractor_kwargs", "net_arch")
+        kept = {name: value for name, value in data.items() if name not in fixed}
+        return {**kept, "hidden": self.hidden}
 
     def _networks(self, policy: Any) -> _Networks:
         zeros = {
@@ -415,70 +389,18 @@ class _ArmEquivariant:
         sample = policy.features_extractor(zeros)
         return _Networks(sample, self.hidden, policy.activation_fn).to(policy.device)
 
-    def _begin_with_optimism(self, head: Any) -> None:
-        """Give the index its weight in the scores; training goes on from there."""
-        weight = self.optimism / 10 if self._slots else self.optimism
-        with th.no_grad():
-            head.linear.weight[0, -1] = weight
-
-    def _own_parameters(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the constructor's arguments that are saved with a policy."""
-        shared = (
-            "observation_space",
-            "action_space",
-            "lr_schedule",
-            "activation_fn",
-            "ortho_init",
-            "optimizer_class",
-            "optimizer_kwargs",
-        )
-        own = {"hidden": self.hidden, "optimism": self.optimism, "capacity": self.capacity}
-        return {**{name: data[name] for name in shared}, **own}
-
-
-def _slots(action_space: spaces.Space[Any], num_arms: int) -> int:
-    """Return how many places of a Box of scores belong to one arm, 0 if the action is an arm.
-
-    Raises:
-        ValueError: If the action is neither.
-    """
-    if isinstance(action_space, spaces.Discrete):
-        if action_space.n == num_arms and action_space.start == 0:
-            return 0
-    elif isinstance(action_space, spaces.Box) and len(action_space.shape) == 1:
-        slots, left = divmod(action_space.shape[0], num_arms)
-        if slots and not left:
-            return slots
-    raise ValueError(
-        f"`action_space` must be an arm, Discrete({num_arms}), or a Box of scores of the "
-        f"{num_arms} arms, as in RankedAssignment, RotatedAssignment and SequentialAssignment, "
-        f"got {action_space}"
-    )
-
 
 class ArmEquivariantPolicy(_ArmEquivariant, ActorCriticPolicy):
     """Actor and critic for ``PPO`` and ``A2C`` that treat all arms alike.
 
     For ``ImprovingBandit-v0``, and for ``EgalAssign-v0`` in ``RankedAssignment``,
     ``RotatedAssignment`` or ``SequentialAssignment``; observations stay a ``Dict``. Permuting the
-    arms permutes the logits (or scores) and leaves the value; so does permuting the users, but
-    for the one on turn. Hence no score can tell which user needs a good arm: let them rotate
-    (``RotatedAssignment``) or choose in turn (``SequentialAssignment``).
-
-    Observations go in as they are: features are scaled in here, so ``VecNormalize`` needs
-    ``norm_obs=False``. They do not tell the horizon unless ``remaining`` is observed. With
-    ``deterministic=True`` scores within 1e-5 are ties, which go to the lowest index, whatever the
-    size of the batch.
-
-    Learning starts from optimism rather than from chance: an untrained policy prefers the arm
-    that would pay most in the steps that remain (in as many as were played, if that is not
-    observed) if it went on rising as it last did, up to 1; in assignment, the arms of the highest
-    mean plus a bonus for few plays. ``optimism=0`` starts from chance.
+    arms permutes the logits (or scores) and leaves the value. Features are scaled in here, and do
+    not tell the horizon unless ``remaining`` is observed. With ``deterministic=True`` scores
+    within 1e-5 are ties, which go to the lowest index, whatever the size of the batch.
 
     Attributes:
-        hidden: Sizes of the layers that look at each arm.
-        optimism: The initial weight of the optimistic index.
-        capacity: Users per arm.
+        hidden: Sizes of the network that looks at each arm.
     """
 
     def __init__(
@@ -488,49 +410,23 @@ class ArmEquivariantPolicy(_ArmEquivariant, ActorCriticPolicy):
         lr_schedule: Schedule,
         hidden: int | Sequence[int] = 64,
         activation_fn: type[nn.Module] = nn.SiLU,
-        optimism: float = 10.0,
-        capacity: int | None = None,
-        log_std_init: float = -1.0,
-        ortho_init: bool = True,
-        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
-        optimizer_kwargs: dict[str, Any] | None = None,
-        use_sde: bool = False,
+        **kwargs: Any,
     ) -> None:
         """Create the policy; Stable-Baselines3 does, from ``policy_kwargs``.
 
-        Args:
-            observation_space: That of an environment of this package, not flattened.
-            action_space: ``Discrete``, an arm, or ``Box``, scores of the arms.
-            lr_schedule: The learning rate, from the training's progress.
-            hidden: Sizes of the layers that look at each arm; one number means one layer.
-            activation_fn: The activation between layers.
-            optimism: The initial weight of the optimistic index in the logits, a tenth of that in
-                the scores of a ``Box``.
-            capacity: Users per arm, which the spaces tell but in ``RotatedAssignment``.
-            log_std_init: The initial logarithm of the scores' standard deviation; ``Box`` only.
-            ortho_init: Whether weights are orthogonal at first.
-            optimizer_class: The optimizer.
-            optimizer_kwargs: Its further arguments.
-            use_sde: Must be False: state-dependent noise treats arms differently.
-
         Raises:
-            TypeError: If the observations are not those of an environment of this package, or an
-                argument has the wrong type.
-            ValueError: If an argument breaks its rule, or actions are neither arms nor scores.
+            TypeError: If the observations are not those of an environment of this package.
+            ValueError: If a size is below 1.
         """
-        prepared = self._prepare(observation_space, action_space, hidden, optimism, capacity)
-        if use_sde:
-            raise ValueError("`use_sde` must be False: state-dependent noise tells arms apart")
+        capacity = self._prepare(observation_space, action_space, hidden)
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
             activation_fn=activation_fn,
-            ortho_init=ortho_init,
-            log_std_init=checked_float("log_std_init", log_std_init),
-            optimizer_class=optimizer_class,
-            optimizer_kwargs=optimizer_kwargs,
-            **prepared,
+            features_extractor_class=_FeatureExtractor,
+            features_extractor_kwargs={"capacity": capacity},
+            **kwargs,
         )
 
     def _build_mlp_extractor(self) -> None:
@@ -538,24 +434,20 @@ class ArmEquivariantPolicy(_ArmEquivariant, ActorCriticPolicy):
 
     def _build(self, lr_schedule: Schedule) -> None:
         if isinstance(self.action_space, spaces.Box):
-            self.action_dist = _ArmScores(self.action_space.shape[0], self._slots)
+            self.action_dist = _ArmScores(self.action_space.shape[0], self.slots)
         else:
             self.action_dist = _Arms(int(self.action_space.n))  # type: ignore[attr-defined]
         super()._build(lr_schedule)
-        self._begin_with_optimism(self.action_net)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        data = self._own_parameters(super()._get_constructor_parameters())
-        return {**data, "log_std_init": self.log_std_init}
+        return self._own_parameters(super()._get_constructor_parameters())
 
 
 class MaskableArmEquivariantPolicy(_ArmEquivariant, MaskableActorCriticPolicy):
-    """The same for ``MaskablePPO`` on ``SequentialAssignment``: arms that are full are masked.
+    """The same for ``MaskablePPO`` on ``SequentialAssignment``: arms that are taken are masked.
 
     Attributes:
-        hidden: Sizes of the layers that look at each arm.
-        optimism: The initial weight of the optimistic index.
-        capacity: Users per arm.
+        hidden: Sizes of the network that looks at each arm.
     """
 
     def __init__(
@@ -565,31 +457,23 @@ class MaskableArmEquivariantPolicy(_ArmEquivariant, MaskableActorCriticPolicy):
         lr_schedule: Schedule,
         hidden: int | Sequence[int] = 64,
         activation_fn: type[nn.Module] = nn.SiLU,
-        optimism: float = 10.0,
-        capacity: int | None = None,
-        ortho_init: bool = True,
-        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
-        optimizer_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
     ) -> None:
-        """Create the policy; arguments as for :class:`ArmEquivariantPolicy`.
+        """Create the policy; see :class:`ArmEquivariantPolicy`.
 
         Raises:
-            TypeError: If the observations are not those of an environment of this package, or an
-                argument has the wrong type.
-            ValueError: If an argument breaks its rule, or actions are no arms.
+            TypeError: If the observations are not those of an environment of this package.
+            ValueError: If a size is below 1.
         """
-        prepared = self._prepare(observation_space, action_space, hidden, optimism, capacity)
-        if self._slots:
-            raise ValueError(f"`action_space` must be Discrete to be masked, got {action_space}")
+        capacity = self._prepare(observation_space, action_space, hidden)
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
             activation_fn=activation_fn,
-            ortho_init=ortho_init,
-            optimizer_class=optimizer_class,
-            optimizer_kwargs=optimizer_kwargs,
-            **prepared,
+            features_extractor_class=_FeatureExtractor,
+            features_extractor_kwargs={"capacity": capacity},
+            **kwargs,
         )
 
     def _build_mlp_extractor(self) -> None:
@@ -598,7 +482,6 @@ class MaskableArmEquivariantPolicy(_ArmEquivariant, MaskableActorCriticPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         self.action_dist = _MaskedArms(int(self.action_space.n))  # type: ignore[attr-defined]
         super()._build(lr_schedule)
-        self._begin_with_optimism(self.action_net)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return self._own_parameters(super()._get_constructor_parameters())
@@ -611,69 +494,35 @@ class BanditVecEnv(VecEnv):
     """A native vector environment of this package as Stable-Baselines3 wants it.
 
     Many rows in one process, in NumPy arrays: rollouts cost a fraction of those of a
-    ``DummyVecEnv``, and are the same: observations, rewards and ends, row by row. Infos of rows
-    that ended hold ``terminal_observation``, ``TimeLimit.truncated``, what the environment and
-    ``wrappers.vector.PolicyRegret`` say of the episode, and ``episode`` as ``Monitor`` writes it.
-    Infos of rows that go on hold ``TimeLimit.truncated`` only.
-
-    Attributes:
-        envs: The vector environment.
-        info_keywords: Infos that are copied into ``episode``, as by ``Monitor``.
+    ``DummyVecEnv``. Infos of rows that ended hold ``terminal_observation``,
+    ``TimeLimit.truncated``, the flat metrics of ``wrappers.vector.PolicyRegret`` if it is around
+    the environment, and ``episode`` as ``Monitor`` writes it.
     """
 
-    def __init__(
-        self,
-        envs: VectorEnv[Any, Any, NDArray[Any]],
-        info_keywords: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, envs: VectorEnv[Any, Any, NDArray[Any]]) -> None:
         """Adapt ``envs``, made with ``autoreset_mode="SameStep"``.
 
-        Args:
-            envs: From ``gym.make_vec``, also in vector wrappers.
-            info_keywords: Infos to copy into ``episode``, such as ``policy_regret``.
-
         Raises:
-            TypeError: If ``envs`` is not a vector environment.
             ValueError: If it resets in another mode.
         """
-        if not isinstance(envs, VectorEnv):
-            raise TypeError(f"`envs` must be a gymnasium VectorEnv, got {envs!r}")
         mode = envs.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:
             raise ValueError(f"`envs` must be made with autoreset_mode='SameStep', got {mode!r}")
         self.envs = envs
-        self.info_keywords = tuple(info_keywords)
+        self.render_mode = None
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
         self._actions: Any = None
-        self._start = time.time()
+        self._start = time.perf_counter()
         self._returns: NDArray[np.float64] = np.zeros(self.num_envs)
         self._lengths: NDArray[np.int64] = np.zeros(self.num_envs, dtype=np.int64)
 
     def reset(self) -> Any:
-        """Reset all rows, with the seeds of :meth:`seed` and the options of :meth:`set_options`.
-
-        Raises:
-            ValueError: If rows were given different options, other than ``instance``.
-        """
-        observations, _ = self.envs.reset(
-            seed=self._seeds,  # type: ignore[arg-type]
-            options=self._shared_options(),
-        )
+        """Reset all rows, with the seeds of :meth:`seed`."""
+        observations, _ = self.envs.reset(seed=self._seeds)  # type: ignore[arg-type]
         self._reset_seeds()
         self._reset_options()
         self._returns[:], self._lengths[:] = 0, 0
         return observations
-
-    def _shared_options(self) -> dict[str, Any] | None:
-        first = self._options[0]
-        if all(options is first or not (options or first) for options in self._options):
-            return first or None
-        if any(options.keys() != {"instance"} for options in self._options):
-            raise ValueError(
-                "options that differ between rows must hold an `instance` each and nothing else, "
-                f"got {self._options}"
-            )
-        return {"instances": [options["instance"] for options in self._options]}
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Keep the actions for :meth:`step_wait`."""
@@ -685,25 +534,27 @@ class BanditVecEnv(VecEnv):
         self._returns += rewards
         self._lengths += 1
         ended = np.logical_or(terminations, truncations)
-        # A dict for each row: Stable-Baselines3 and its wrappers write into them.
         listed: list[dict[str, Any]] = [
             {"TimeLimit.truncated": False} for _ in range(self.num_envs)
         ]
         for row in np.flatnonzero(ended).tolist():
-            listed[row] = self._final(infos, row)
+            listed[row].update(self._final(infos, row))
             listed[row]["TimeLimit.truncated"] = bool(truncations[row] and not terminations[row])
         self._returns[ended], self._lengths[ended] = 0, 0
         return observations, rewards.astype(np.float32), ended, listed
 
     def _final(self, infos: dict[str, Any], row: int) -> dict[str, Any]:
         """Return what the infos say of an episode that has just ended."""
-        final = {**_of_row(infos.get("final_info", {}), row), **_of_row(infos, row)}
-        final["terminal_observation"] = infos["final_obs"][row]
+        final: dict[str, Any] = {"terminal_observation": infos["final_obs"][row]}
+        for name, values in infos.items():
+            mask = infos.get(f"_{name}")
+            is_metric = isinstance(values, np.ndarray) and values.shape == (self.num_envs,)
+            if is_metric and values.dtype.kind == "f" and mask is not None and mask[row]:
+                final[name] = float(values[row])
         final["episode"] = {
             "r": round(float(self._returns[row]), 6),
             "l": int(self._lengths[row]),
-            "t": round(time.time() - self._start, 6),
-            **{name: final[name] for name in self.info_keywords},
+            "t": round(time.perf_counter() - self._start, 6),
         }
         return final
 
@@ -711,31 +562,12 @@ class BanditVecEnv(VecEnv):
         """Close the environment."""
         self.envs.close()
 
-    def get_images(self) -> Sequence[NDArray[Any] | None]:
-        """Return a picture per row, None where the environment draws none."""
-        frames: Any = self.envs.render()
-        return [None] * self.num_envs if frames is None else list(frames)
-
     def _rows(self, indices: Any) -> list[int]:
         return list(self._get_indices(indices))
 
-    def _has(self, name: str) -> bool:
-        try:
-            self._find(name)
-        except AttributeError:
-            return False
-        return True
-
-    def _find(self, name: str) -> Any:
-        """Return an attribute of the outermost wrapper that has it, or of the environment."""
-        layer: Any = self.envs
-        while not hasattr(layer, name) and layer is not layer.unwrapped:
-            layer = layer.env
-        return getattr(layer, name)
-
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Return an attribute of the vector environment, which all rows share, once per row."""
-        return [self._find(attr_name)] * len(self._rows(indices))
+        """Return an attribute of the native environment, once per row."""
+        return [getattr(self.envs.unwrapped, attr_name)] * len(self._rows(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Refuse: rows have no attributes of their own.
@@ -748,38 +580,16 @@ class BanditVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of the vector environment once; return its answers for the rows.
-
-        Raises:
-            TypeError: If the answer is not one per row.
-        """
+        """Call a method of the native environment that answers with an array over rows."""
         rows = self._rows(indices)
+        native = self.envs.unwrapped
         if method_name == "has_wrapper_attr":
-            return [self._has(*method_args, **method_kwargs)] * len(rows)
+            return [hasattr(native, *method_args)] * len(rows)
         if method_name == "get_wrapper_attr":
-            return self.get_attr(*method_args, indices=indices, **method_kwargs)
-        values = self._find(method_name)(*method_args, **method_kwargs)
-        if not isinstance(values, np.ndarray | Sequence) or len(values) != self.num_envs:
-            raise TypeError(
-                f"`{method_name}` must answer for each of {self.num_envs} rows, got {values!r}"
-            )
+            return self.get_attr(method_args[0], indices)
+        values = getattr(native, method_name)(*method_args, **method_kwargs)
         return [values[row] for row in rows]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """Return whether rows report like that wrapper: they do like ``Monitor``.
-
-        So ``evaluate_policy`` trusts their ``episode``; ``VecMonitor`` warns that it replaces it.
-        """
+        """Return whether rows report like that wrapper: they do like ``Monitor``."""
         return [issubclass(Monitor, wrapper_class)] * len(self._rows(indices))
-
-
-def _of_row(infos: Mapping[str, Any], row: int) -> dict[str, Any]:
-    """Return a row's infos: numbers as ``float``, arrays as they are; nested ones are left out."""
-    own: dict[str, Any] = {}
-    for name, values in infos.items():
-        mask = infos.get(f"_{name}")
-        if mask is None or not mask[row]:
-            continue
-        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-            own[name] = float(values[row]) if values.ndim == 1 else values[row].copy()
-    return own

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_int
 
-__all__ = ["Agent", "argmax_fewest_pulls"]
+__all__ = ["Agent", "argmax_fewest_pulls", "checked_horizon", "total_steps"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -159,6 +159,46 @@ class Agent(ABC):
         """Show the public parameters."""
         shown = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
+
+
+def checked_horizon(horizon: int | None) -> int | None:
+    """Return a horizon-aware agent's ``horizon`` after checking it; see :func:`total_steps`.
+
+    Raises:
+        TypeError: If it is neither an integer nor ``None``.
+        ValueError: If it is below 1.
+    """
+    return None if horizon is None else checked_int("horizon", horizon)
+
+
+def total_steps(observation: Observation, steps: Ints, horizon: int | None) -> Ints:
+    """Return T, the length of each row's episode: what a horizon-aware agent knows.
+
+    Args:
+        observation: A batch; ``remaining``, where it is observed, decides.
+        steps: Steps played; int64 array of shape ``(n,)``.
+        horizon: T where ``remaining`` is not observed.
+
+    Returns:
+        int64 array of shape ``(n,)``, at least ``steps``.
+
+    Raises:
+        ValueError: If neither tells, or ``horizon`` steps were already played.
+    """
+    if "remaining" in observation:
+        lengths: Ints = steps + observation["remaining"][:, 0]
+        return lengths
+    if horizon is None:
+        raise ValueError(
+            "`horizon` must be given where the observation does not tell what is `remaining`, "
+            "got None"
+        )
+    if not (steps < horizon).all():
+        raise ValueError(
+            f"`horizon` must be the number of steps of the episode, got {horizon} "
+            f"and an observation after {steps.max()} steps"
+        )
+    return np.full(len(steps), horizon, dtype=np.int64)
 
 
 def argmax_fewest_pulls(scores: Floats, pulls: Ints, tolerance: float = TIE_TOLERANCE) -> Ints:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
+
+from gym_fairbandits.wrappers._ending import EndMetrics
 
 __all__ = ["PolicyRegret", "competitive_ratio", "regret_metrics"]
 
@@ -39,7 +40,7 @@ def regret_metrics(optimal: Floats, expected: Floats, realized: Floats) -> dict[
     }
 
 
-class PolicyRegret(gym.Wrapper[ObsT, ActT, ObsT, ActT], RecordConstructorArgs, Generic[ObsT, ActT]):
+class PolicyRegret(EndMetrics[ObsT, ActT]):
     """Writes the policy regret into ``info`` when, and only when, an episode ends.
 
     Keys, each a Python float (flat, so that ``Monitor(info_keywords=...)`` of Stable-Baselines3
@@ -83,18 +84,10 @@ class PolicyRegret(gym.Wrapper[ObsT, ActT, ObsT, ActT], RecordConstructorArgs, G
         Raises:
             TypeError: If ``env`` does not offer ``optimal_return`` and ``expected_return``.
         """
-        RecordConstructorArgs.__init__(self)
-        gym.Wrapper.__init__(self, env)
+        super().__init__(env)
         for name in ("optimal_return", "expected_return", "realized_return"):
             if not env.has_wrapper_attr(name):
                 raise TypeError(f"`env` must offer `{name}`, got {env}")
-
-    def step(self, action: ActT) -> tuple[ObsT, Any, bool, bool, dict[str, Any]]:
-        """Step, and add the metrics if that ended the episode; see :meth:`gymnasium.Env.step`."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        if terminated or truncated:
-            info = {**info, **self.metrics()}
-        return observation, reward, terminated, truncated, info
 
     def regret(self) -> float:
         """Return the policy regret of the steps played so far."""

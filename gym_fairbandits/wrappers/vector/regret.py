@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from gym_fairbandits.wrappers.regret import regret_metrics
+from gym_fairbandits.wrappers.vector._ending import EndMetrics
 
 __all__ = ["PolicyRegret"]
 
@@ -16,13 +14,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-if TYPE_CHECKING:
-    _Base = VectorWrapper[Any, Any, Any, Any, NDArray[Any]]
-else:  # it is not generic before Gymnasium 1.4
-    _Base = VectorWrapper
-
-
-class PolicyRegret(_Base):
+class PolicyRegret(EndMetrics):
     """The wrapper :class:`gym_fairbandits.wrappers.PolicyRegret`, for native vector environments.
 
     The keys are those of the scalar wrapper, as arrays over the sub-environments at the top level
@@ -40,52 +32,12 @@ class PolicyRegret(_Base):
         (array([0.   , 0.225]), array([ True,  True]))
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, NDArray[Any]]) -> None:
-        """Wrap a native vector environment of this package.
-
-        Raises:
-            TypeError: If ``env`` is another one; ``SyncVectorEnv`` and ``AsyncVectorEnv`` have
-                their sub-environments wrapped instead.
-        """
-        if not hasattr(env.unwrapped, "optimal_return"):
-            advice = (
-                "; wrap its sub-environments instead, for example with "
-                "`gym.make_vec(..., vectorization_mode='sync', wrappers=[PolicyRegret])` and the "
-                "scalar `gym_fairbandits.wrappers.PolicyRegret`"
-                if isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv)
-                else ""
-            )
-            raise TypeError(
-                "`env` must be a native vector environment of gym_fairbandits, got "
-                f"{env.unwrapped}{advice}"
-            )
-        super().__init__(env)  # not before: a wrapper given up half-way would close `env`
-        self._bandits: Any = env.unwrapped
-
-    def step(
-        self, actions: Any
-    ) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Step, and add the metrics of the episodes that ended."""
-        observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        ended = np.logical_or(terminations, truncations)
-        if ended.any():
-            infos = dict(infos)
-            for name, values in self._metrics(ended).items():
-                spread = np.zeros((self.num_envs, *values.shape[1:]))
-                spread[ended] = values
-                infos[name], infos[f"_{name}"] = spread, ended.copy()
-        return observations, rewards, terminations, truncations, infos
-
     def regret(self) -> Floats:
         """Return the policy regret of each row's steps so far; shape ``(num_envs,)``.
 
         A row whose episode ended in the latest step answers for that episode.
         """
         return self.metrics()["policy_regret"]
-
-    def metrics(self) -> dict[str, Floats]:
-        """Return all that ``info`` would hold if every episode ended now."""
-        return self._metrics(np.ones(self.num_envs, dtype=np.bool_))
 
     def _metrics(self, rows: Bools) -> dict[str, Floats]:
         metrics = regret_metrics(

@@ -18,6 +18,7 @@ __all__ = [
     "checked_float",
     "checked_int",
     "checked_row",
+    "checked_table",
     "holds_integers",
     "made_from_dict",
 ]
@@ -127,17 +128,33 @@ def checked_row(name: str, values: Any) -> NDArray[np.float64]:
         TypeError: If ``values`` does not hold real numbers (bools are none).
         ValueError: If it is empty, not one-dimensional, or holds NaN or infinity.
     """
+    return _finite_numbers(name, values, 1, "sequence of numbers")
+
+
+def checked_table(name: str, values: Any) -> NDArray[np.float64]:
+    """Return ``values`` as a fresh float64 array of shape ``(m, n)``, neither 0, all finite.
+
+    Raises:
+        TypeError: If ``values`` does not hold real numbers (bools are none).
+        ValueError: If it is empty, not two-dimensional, ragged, or holds NaN or infinity.
+    """
+    return _finite_numbers(name, values, 2, "table of numbers, in rows of one length")
+
+
+def _finite_numbers(name: str, values: Any, ndim: int, what: str) -> NDArray[np.float64]:
     try:
-        row = np.asarray(values)
+        array = np.asarray(values)
     except ValueError:  # ragged
-        row = np.empty((0, 0))
-    if row.dtype.kind not in "iuf" or row.ndim != 1 or row.size == 0:
-        error = ValueError if row.dtype.kind in "iuf" else TypeError
-        raise error(f"`{name}` must be a non-empty sequence of numbers, got {values!r}")
-    if not np.isfinite(row).all():
-        place = int(np.flatnonzero(~np.isfinite(row))[0])
-        raise ValueError(f"`{name}` must be finite, got {row[place]} at index {place}")
-    return row.astype(np.float64)
+        array = np.empty(0).reshape((0,) * ndim)
+    if array.dtype.kind not in "iuf" or array.ndim != ndim or array.size == 0:
+        error = ValueError if array.dtype.kind in "iuf" else TypeError
+        raise error(f"`{name}` must be a non-empty {what}, got {values!r}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        place = tuple(np.argwhere(~finite)[0].tolist())
+        where = place[0] if ndim == 1 else place
+        raise ValueError(f"`{name}` must be finite, got {array[place]} at index {where}")
+    return np.array(array, dtype=np.float64, order="C")
 
 
 def holds_integers(value: Any, shape: tuple[int, ...]) -> bool:

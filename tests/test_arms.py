@@ -265,7 +265,7 @@ def test_samples_must_be_a_row_of_finite_numbers_for_each_arm(samples: Any, rule
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        ({"family": "poisson"}, ValueError, "`family` must be one of ['bernoulli', 'empirical',"),
+        ({"family": "poisson"}, ValueError, "`family` must be one of ['adaptive_adversary',"),
         ({"family": "poisson"}, ValueError, "got 'poisson'"),
         ({"means": [0.5]}, ValueError, "got None"),
         ([0.5], TypeError, "the dict form of arms must be a mapping, got [0.5]"),

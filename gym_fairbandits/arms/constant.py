@@ -1,95 +1,21 @@
-"""Reward laws of assignment arms, K arms at a time.
-
-A law turns raw draws into rewards and holds no random state: the environment hands it one draw
-per user and step, uniform or standard normal as ``noise`` says. So the same law serves one
-environment, a batch of them and any engine, from the same draws, and a law may depend on the step
-or on how often each arm was played.
-
-To add a law, subclass :class:`Arms`, give it a ``family`` name for the dict form, and write
-:meth:`Arms.rewards` elementwise.
-"""
+"""Arms whose expected rewards never change: the laws of Lim, Tan, Soh, and recorded rewards."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_float, checked_row, made_from_dict
+from gym_fairbandits._checks import checked_float, checked_row
+from gym_fairbandits.arms.base import Arms
 
-__all__ = ["Arms", "Bernoulli", "Empirical", "Gaussian", "Noise", "from_dict"]
+__all__ = ["Bernoulli", "Empirical", "Gaussian"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Noise: TypeAlias = Literal["random", "standard_normal"] | None
-
-_families: dict[str, type[Arms]] = {}
-
-
-class Arms(ABC):
-    """The reward laws of K arms.
-
-    Attributes:
-        family: The name of the law in the dict form.
-        noise: The draws that :meth:`rewards` wants: ``"random"`` (uniform on [0, 1)),
-            ``"standard_normal"``, or ``None`` for a law without chance.
-        means: Expected reward of each arm; float64 array of shape ``(num_arms,)``.
-    """
-
-    family: ClassVar[str]
-    noise: ClassVar[Noise]
-    means: Floats
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the family known to :func:`from_dict`."""
-        super().__init_subclass__(**kwargs)
-        if "family" in cls.__dict__:
-            _families[cls.family] = cls
-
-    @property
-    def num_arms(self) -> int:
-        """The number of arms K."""
-        return int(self.means.shape[-1])
-
-    @abstractmethod
-    def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
-        """Return what the users' arms pay, elementwise.
-
-        Leading axes, if any, run over environments side by side.
-
-        Args:
-            arms: The arm of each user; int64 array of shape ``(..., num_users)``.
-            draws: One draw per user, as ``noise`` says; float64 array of the shape of ``arms``.
-                Users of one arm hold the same draw. All zero where ``noise`` is ``None``.
-            step: Steps played before this one; an int, or int64 array of shape ``(...)``.
-            pulls: How often each arm was played before; int64 array of shape ``(..., num_arms)``.
-
-        Returns:
-            A fresh float64 array of the shape of ``arms``.
-        """
-
-    @abstractmethod
-    def parameters(self) -> dict[str, Any]:
-        """Return the constructor's arguments, JSON-able."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the dict form: ``family`` and the parameters, JSON-able."""
-        return {"family": self.family, **self.parameters()}
-
-    def __repr__(self) -> str:
-        """Show the constructor's arguments."""
-        listed = ", ".join(f"{name}={value!r}" for name, value in self.parameters().items())
-        return f"{type(self).__name__}({listed})"
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether ``other`` is the same law with the same parameters."""
-        return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 class Bernoulli(Arms):
@@ -197,16 +123,6 @@ class Empirical(Arms):
     def parameters(self) -> dict[str, Any]:
         """Return ``samples``."""
         return {"samples": [row.tolist() for row in np.split(self._pool, self._starts[1:])]}
-
-
-def from_dict(data: Mapping[str, Any]) -> Arms:
-    """Return the arms of a dict form such as ``{"family": "bernoulli", "means": [0.2, 0.8]}``.
-
-    Raises:
-        TypeError: If ``data`` is not a mapping, or a parameter is missing or unknown.
-        ValueError: If the family is unknown or a parameter breaks its rule.
-    """
-    return made_from_dict(data, _families, "arms")
 
 
 def _of(table: Floats, arms: Ints) -> Floats:

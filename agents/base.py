@@ -183,7 +183,7 @@ def total_steps(observation: Observation, steps: Ints, horizon: int | None) -> I
         int64 array of shape ``(n,)``, at least ``steps``.
 
     Raises:
-        ValueError: If neither tells, or ``horizon`` steps were already played.
+        ValueError: If neither tells, or more than ``horizon`` steps were played.
     """
     if "remaining" in observation:
         lengths: Ints = steps + observation["remaining"][:, 0]
@@ -193,7 +193,7 @@ def total_steps(observation: Observation, steps: Ints, horizon: int | None) -> I
             "`horizon` must be given where the observation does not tell what is `remaining`, "
             "got None"
         )
-    if not (steps < horizon).all():
+    if not (steps <= horizon).all():  # the last observation of an episode is one of its own
         raise ValueError(
             f"`horizon` must be the number of steps of the episode, got {horizon} "
             f"and an observation after {steps.max()} steps"

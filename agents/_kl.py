@@ -32,10 +32,9 @@ def bernoulli_divergence(first: Floats, second: Floats) -> Floats:
 def _divergence_across(means: Floats, gaps: Floats) -> Floats:
     """Return kl(p, p + gap): exact to rounding also where the gap is tiny."""
     misses = 1 - means
-    divergence: Floats = -xlog1py(means, gaps / np.maximum(means, TINY)) - xlog1py(
-        misses, -gaps / np.maximum(misses, TINY)
-    )
-    return divergence
+    up = xlog1py(means, gaps / np.maximum(means, TINY))
+    down = xlog1py(misses, -gaps / np.maximum(misses, TINY))
+    return np.asarray(-up - down, dtype=np.float64)
 
 
 def exploration_budget(steps: Ints, c: float) -> Floats:

@@ -23,6 +23,7 @@ from gym_fairbandits.curves import (
     Hyperbolic,
     LinearCap,
     Logarithmic,
+    Polynomial,
     Power,
     PowerLaw,
     ScaledCurve,
@@ -41,6 +42,7 @@ FAMILIES: tuple[type[ScaledCurve], ...] = (
     PowerLaw,
     Logarithmic,
     Power,
+    Polynomial,
 )
 MAX_PARAMETERS = 3  # the asymptote and up to two of the shape
 _CODES = {family: code for code, family in enumerate(FAMILIES)}

@@ -31,6 +31,11 @@ HEAD = 16  # the smallest argument of the Euler-Maclaurin part; its error falls 
 ORDERS = (1, 3, 5, 7, 9)  # orders of the derivatives that the corrections use
 _WEIGHTS = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)  # B_2k / (2k)!, k = 1..5
 
+# Gauss-Legendre nodes and weights: exact to the last digits for exp(x u), u in [0, 1] and x up
+# to _LONGEST.
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(32)
+_LONGEST = 40.0
+
 
 def euler_maclaurin(
     values: Callable[[Floats], Floats],
@@ -81,21 +86,23 @@ def integral_log1p(a: Floats, b: Floats, scale: Floats) -> Floats:
     return antiderivative(b) - antiderivative(a)
 
 
-def integral_power_complement(a: Floats, b: Floats, exponent: Floats) -> Floats:
-    """Return the integral of ``1 - (x + 1) ** -exponent`` from ``a`` to ``b``."""
-    start = np.log1p(a)
-    length = np.log1p((b - a) / (a + 1))
-    # A mean value of (x + 1) ** -exponent close to 1 must be known by its distance from 1.
-    small = np.minimum(exponent, 0.5)
-    safe = np.where(length > 0, length, 1.0)
-    log_mean = (
-        -small * (start + length)
-        + np.log1p(-np.expm1(small * safe) / np.expm1(safe))
-        - np.log1p(-small)
-    )
-    near_one = -np.expm1(log_mean) * (b - a)
-    direct = (b - a) - np.exp((1 - exponent) * start) * length * exprel((1 - exponent) * length)
-    return np.where(exponent < 0.5, near_one, direct)
+def integral_power_complement(a: Floats, b: Floats, exponent: Floats, scale: Floats) -> Floats:
+    """Return the integral of ``1 - (1 + x / scale) ** -exponent`` from ``a`` to ``b``."""
+
+    # With l = log(1 + x / scale) and d = exponent * l the integral from 0 to x is
+    # scale * l * (exprel(l) - exprel(l - d)); where the two cancel it is known as
+    # scale * l times the integral of exp(l u) (1 - exp(-d u)) over u in [0, 1].
+    def antiderivative(x: Floats) -> Floats:
+        length = np.log1p(x / scale)
+        decay = exponent * length
+        near = np.zeros_like(decay)
+        short, slow = np.minimum(length, _LONGEST), np.minimum(decay, 1.0)
+        for node, weight in zip((1 + _NODES) / 2, _NODE_WEIGHTS / 2, strict=True):
+            near -= weight * np.exp(node * short) * np.expm1(-node * slow)
+        far = exprel(length) - exprel(length - decay)
+        return scale * length * np.where((decay < 1) & (length < _LONGEST), near, far)
+
+    return antiderivative(b) - antiderivative(a)
 
 
 def sum_exponential(count: Floats, rate: Floats) -> Floats:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import exprel
 
 from gym_fairbandits._sums import (
     euler_maclaurin,
@@ -23,11 +24,14 @@ __all__ = [
     "Hyperbolic",
     "LinearCap",
     "Logarithmic",
+    "Polynomial",
     "Power",
     "PowerLaw",
 ]
 
 Floats = NDArray[np.float64]
+
+_LARGEST_LOG = 690.0  # of an offset: twice as much leaves what a float64 holds
 
 
 @dataclass(frozen=True)
@@ -196,12 +200,85 @@ class PowerLaw(ScaledCurve):
         (exponent,) = parameters
         return euler_maclaurin(
             lambda x: cls.shape(x, exponent),
-            lambda a, b: integral_power_complement(a, b, exponent),
+            lambda a, b: integral_power_complement(a, b, exponent, np.ones_like(exponent)),
             lambda x, order: (
                 -_falling(-exponent, order) * np.exp(-(exponent + order) * np.log1p(x))
             ),
             pulls,
         )
+
+
+@dataclass(frozen=True)
+class Polynomial(ScaledCurve):
+    """``asymptote * (1 - weight * (n + B) ** -exponent)`` with ``B = weight ** (1 / exponent)``.
+
+    Of the experiments of Metelli et al. (2022, *Stochastic Rising Bandits*); the offset B makes
+    f(0) = 0. The same as ``asymptote * (1 - (1 + n / B) ** -exponent)``.
+
+    Attributes:
+        asymptote: c, the limit of the reward.
+        weight: b; above 0, and B must be a finite number.
+        exponent: rho, how fast the limit is approached; above 0.
+    """
+
+    asymptote: float
+    weight: float
+    exponent: float
+    family: ClassVar[str] = "polynomial"
+
+    def __post_init__(self) -> None:
+        """Check the parameters; raises ``TypeError`` or ``ValueError``."""
+        check_parameters(self, weight={"above": 0}, exponent={"above": 0})
+        log_offset = np.log(self.weight) / self.exponent
+        if not log_offset <= _LARGEST_LOG:
+            raise ValueError(
+                f"`weight` ** (1 / `exponent`) must be at most exp({_LARGEST_LOG:g}), got "
+                f"exp({log_offset:g}) with {self}"
+            )
+
+    @classmethod
+    def shape(cls, pulls: Floats, *parameters: Floats) -> Floats:
+        """Return ``1 - (1 + n / B) ** -exponent``."""
+        weight, exponent = parameters
+        offset = np.exp(np.log(weight) / exponent)
+        # For offsets below 1 the quotient might overflow; there the difference does not cancel.
+        logs = np.where(
+            offset >= 1,
+            exponent * np.log1p(pulls / np.maximum(offset, 1.0)),
+            exponent * np.log(pulls + offset) - np.log(weight),
+        )
+        return -np.expm1(-logs)
+
+    @classmethod
+    def shape_sum(cls, pulls: Floats, *parameters: Floats) -> Floats:
+        """Return ``n`` minus a difference of Hurwitz zeta values, for every exponent above 0."""
+        weight, exponent = parameters
+        offset = np.exp(np.log(weight) / exponent)
+        return euler_maclaurin(
+            lambda x: cls.shape(x, weight, exponent),
+            lambda a, b: np.where(
+                offset >= 1,
+                integral_power_complement(a, b, exponent, np.maximum(offset, 1.0)),
+                _integral_beyond_offset(a, b, weight, exponent, offset),
+            ),
+            lambda x, order: (
+                -_falling(-exponent, order)
+                * np.exp(np.log(weight) - (exponent + order) * np.log(x + offset))
+            ),
+            pulls,
+        )
+
+
+def _integral_beyond_offset(
+    a: Floats, b: Floats, weight: Floats, exponent: Floats, offset: Floats
+) -> Floats:
+    """Return the integral of ``1 - weight * (x + offset) ** -exponent`` for offsets below 1."""
+    start = np.log(a + offset)
+    length = np.log1p((b - a) / (a + offset))
+    rise = 1 - exponent
+    below = np.exp(np.log(weight) + rise * start) * length * exprel(rise * length)
+    complement: Floats = (b - a) - below
+    return complement
 
 
 @dataclass(frozen=True)

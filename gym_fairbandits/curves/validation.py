@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_int
-from gym_fairbandits.curves.base import LAST_PULL, SCAN_LIMIT, TOLERANCE, Curve, ScaledCurve
+from gym_fairbandits.curves.base import LAST_PULL, TOLERANCE, Curve
 
 __all__ = ["check_improving"]
 
 Floats = NDArray[np.float64]
+
+SCAN_LIMIT = 100_000  # pulls that `check_improving` looks at where no formula decides
 
 
 def check_improving(curve: Curve, horizon: int, arm: int = 0) -> None:
@@ -22,8 +24,9 @@ def check_improving(curve: Curve, horizon: int, arm: int = 0) -> None:
     The rules, each with a tolerance of 1e-9 for rounding: f stays in [0, 1]; it never decreases;
     it is concave from n = 1; and f(2) <= 2 f(1), without which no f(0) >= 0 continues it.
 
-    How far it looks: a :class:`ScaledCurve` is judged whole, by its parameters; any other curve
-    at pulls 1..``horizon``, at most ``SCAN_LIMIT`` (100,000) of them.
+    How far it looks: a curve whose shape is known to be of the model (any :class:`ScaledCurve`,
+    others for some of their parameters) is judged whole, by its asymptote; any other curve at
+    pulls 1..``horizon``, at most ``SCAN_LIMIT`` (100,000) of them.
 
     Args:
         curve: The curve.
@@ -36,7 +39,7 @@ def check_improving(curve: Curve, horizon: int, arm: int = 0) -> None:
     """
     if not isinstance(curve, Curve):
         raise TypeError(f"arm {arm} must be a `Curve`, got {curve!r}")
-    if isinstance(curve, ScaledCurve):
+    if curve.has_model_shape():
         if not -TOLERANCE <= curve.asymptote <= 1 + TOLERANCE:
             pull = _first_outside(curve)
             raise ValueError(
@@ -80,7 +83,7 @@ def _listed(values: Floats, places: Sequence[Any]) -> str:
     return ", ".join(f"f({place + 1}) = {values[place]}" for place in places)
 
 
-def _first_outside(curve: ScaledCurve) -> int:
+def _first_outside(curve: Curve) -> int:
     """Return the first pull at which a curve with an asymptote outside [0, 1] is seen outside."""
 
     def outside(pull: int) -> bool:

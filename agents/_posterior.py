@@ -25,8 +25,8 @@ def bernoulli_coins(generators: Sequence[np.random.Generator], rewards: Floats) 
         rewards: float64 array of shape ``(n, ...)``.
     """
     coins = np.empty(rewards.shape)
-    for generator, own, faces in zip(generators, rewards, coins, strict=True):
-        faces[...] = generator.random(own.shape) < own
+    for row, generator in enumerate(generators):
+        coins[row] = generator.random(rewards.shape[1:]) < rewards[row]
     return coins
 
 

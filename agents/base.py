@@ -19,6 +19,7 @@ Bools = NDArray[np.bool_]
 Observation: TypeAlias = Mapping[str, NDArray[Any]]
 
 TIE_TOLERANCE = 1e-9
+LARGEST = np.finfo(np.float64).max
 
 
 class Agent(ABC):
@@ -206,6 +207,7 @@ def argmax_fewest_pulls(scores: Floats, pulls: Ints, tolerance: float = TIE_TOLE
 
     Scores within ``tolerance * max(1, |highest|)`` of the highest are ties: on the lower-bound
     instances of Patil et al. all arms tie exactly, and rounding must not decide between them.
+    Infinite scores tie with each other only.
 
     Args:
         scores: float64 array of shape ``(n, num_arms)``.
@@ -216,6 +218,7 @@ def argmax_fewest_pulls(scores: Floats, pulls: Ints, tolerance: float = TIE_TOLE
         int64 array of shape ``(n,)``.
     """
     top = scores.max(axis=-1, keepdims=True)
-    tied = scores >= top - tolerance * np.maximum(1.0, np.abs(top))
+    size = np.minimum(np.maximum(1.0, np.abs(top)), LARGEST)
+    tied = scores >= top - tolerance * size
     best: Ints = np.where(tied, pulls, np.iinfo(np.int64).max).argmin(axis=-1)
     return best

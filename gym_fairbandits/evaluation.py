@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
-from gym_fairbandits._checks import checked_int
-from gym_fairbandits._rollout import Episodes, Plan, check, play
+from gym_fairbandits._checks import checked_choice, checked_int
+from gym_fairbandits._rollout import METRICS, Episodes, Plan, check, play
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +48,23 @@ Policy: TypeAlias = Any
 CONFIDENCE = 0.95
 _RESAMPLES = 2000
 _MOST_ENVS = 100  # side by side, unless told otherwise
+_TABLED = (  # what tables show by default, where it is known
+    "policy_regret",
+    "competitive_ratio",
+    "external_regret",
+    "max_potential_gap",
+    "mean_potential_gap",
+    "pull_gini",
+    "min_pull_share",
+    "min_user_return",
+    "expected_user_gap",
+    "expected_jain_index",
+    "expected_user_gini",
+    "realized_min_user_return",
+    "user_gap",
+    "jain_index",
+    "user_gini",
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +103,9 @@ class Entry:
                 f"`normalize` must be a `VecNormalize` or a callable, got {self.normalize!r}"
             )
 
-    def plan(self, env_id: str, checkpoints: tuple[int, ...], **shared: Any) -> Plan:
+    def plan(
+        self, env_id: str, checkpoints: tuple[int, ...], metrics: tuple[str, ...], **shared: Any
+    ) -> Plan:
         """Return what to play; ``shared`` are the arguments of the environment for all."""
         is_factory = self.factory is not None or isinstance(self.policy, type)
         return Plan(
@@ -97,6 +116,7 @@ class Entry:
             wrappers=tuple(self.wrappers),
             normalize=getattr(self.normalize, "normalize_obs", self.normalize),
             checkpoints=checkpoints,
+            metrics=metrics,
         )
 
 
@@ -133,7 +153,9 @@ class Evaluation:
         episodes: Per metric, a value per episode; float64 arrays of shape ``(num_episodes,)``:
             ``return``, ``length``, ``policy_regret``, ``optimal_return``, ``expected_return``,
             ``competitive_ratio``, ``realized_regret``, and ``max_potential_gap`` (improving arms)
-            or ``min_user_return`` (assignment: the worst-off user's expected total).
+            or ``min_user_return`` (assignment: the worst-off user's expected total). If asked
+            for: the keys of ``wrappers.FairnessMetrics``, of which that for what the worst-off
+            user earned is ``realized_min_user_return`` here; ``external_regret``.
         checkpoints: Steps at which the regret so far was taken.
         regret_curves: That regret; float64 array of shape ``(num_episodes, num_checkpoints)``.
         pulls: How often each arm was played; int64 array of shape ``(num_episodes, num_arms)``.
@@ -217,8 +239,7 @@ class Comparison:
 
     def _default_metrics(self) -> list[str]:
         runs = self.evaluations.values()
-        wanted = ("policy_regret", "competitive_ratio", "max_potential_gap", "min_user_return")
-        metrics = [metric for metric in wanted if all(metric in run.episodes for run in runs)]
+        metrics = [metric for metric in _TABLED if all(metric in run.episodes for run in runs)]
         if any(run.min_of_expectations_regret is not None for run in runs):
             metrics.append("min_of_expectations_regret")
         return metrics
@@ -260,7 +281,7 @@ class Comparison:
         styles = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1))]  # told apart without colour too
         for number, (name, run) in enumerate(self.evaluations.items()):
             low, high = np.array([mean_interval(values) for values in run.regret_curves.T]).T
-            style = styles[number % len(styles)]
+            style = styles[(number + number // 10) % len(styles)]  # colours repeat after ten
             means = run.regret_curves.mean(axis=0)
             (line,) = axis.plot(run.checkpoints, means, linestyle=style, label=name)
             color = line.get_color()
@@ -282,6 +303,7 @@ def evaluate(
     wrappers: Sequence[Callable[[Any], Any]] = (),
     normalize: Any = None,
     checkpoints: Iterable[int] = (),
+    metrics: str | Iterable[str] = (),
     n_jobs: int | None = None,
     progress: bool | Any = False,
     **env_kwargs: Any,
@@ -298,11 +320,15 @@ def evaluate(
         env_id: The environment's id.
         num_episodes: How many episodes.
         seed: Episode i is seeded ``seed + i``.
-        num_envs: How many run side by side (100 by default). The results do not depend on it.
+        num_envs: How many run side by side; by default 100, or fewer so that every process
+            gets some. The results do not depend on it.
         wrappers: Those that a model was trained with, called with the scalar environment,
             innermost first. Without any, the native vector environment plays.
         normalize: The ``VecNormalize`` that a model was trained with, or a callable.
         checkpoints: Steps at which to take the regret so far.
+        metrics: What to compute beside regret, ratio and worst case: ``"fairness"`` (see
+            :class:`gym_fairbandits.wrappers.FairnessMetrics`), ``"external_regret"`` (see
+            :class:`gym_fairbandits.wrappers.ExternalRegret`; takes time in each step), or both.
         n_jobs: How many processes, as joblib has it; ``None`` is one, or what
             ``joblib.parallel_config`` says, whose backend may be ``"dask"`` or ``"ray"``.
             The results do not depend on it.
@@ -324,6 +350,7 @@ def evaluate(
         seed=seed,
         num_envs=num_envs,
         checkpoints=checkpoints,
+        metrics=metrics,
         n_jobs=n_jobs,
         progress=progress,
         **env_kwargs,
@@ -347,6 +374,7 @@ def compare(
     seed: int = 0,
     num_envs: int | None = None,
     checkpoints: Iterable[int] = (),
+    metrics: str | Iterable[str] = (),
     n_jobs: int | None = None,
     progress: bool | Any = False,
     **env_kwargs: Any,
@@ -360,6 +388,7 @@ def compare(
         seed: Episode i is seeded ``seed + i``, for every policy.
         num_envs: How many run side by side.
         checkpoints: Steps at which to take the regret so far.
+        metrics: What to compute beside the usual.
         n_jobs: How many processes.
         progress: Whether to show a bar.
         **env_kwargs: Arguments of the environment.
@@ -372,11 +401,15 @@ def compare(
         raise TypeError(f"`policies` must be a mapping of names to policies, got {policies!r}")
     num_episodes = checked_int("num_episodes", num_episodes)
     seed = checked_int("seed", seed, minimum=0)
-    most = checked_int("num_envs", _MOST_ENVS if num_envs is None else num_envs)
+    if num_envs is None:  # a part for each process, if there are several
+        num_envs = min(_MOST_ENVS, -(-num_episodes // _num_processes(n_jobs)))
+    most = checked_int("num_envs", num_envs)
     moments = tuple(sorted({checked_int("checkpoints", step) for step in checkpoints}))
+    asked = (metrics,) if isinstance(metrics, str) else metrics
+    more = tuple(dict.fromkeys(checked_choice("metrics", name, tuple(METRICS)) for name in asked))
     plans = {
         name: (policy if isinstance(policy, Entry) else _entry(policy)).plan(
-            env_id, moments, **env_kwargs
+            env_id, moments, more, **env_kwargs
         )
         for name, policy in policies.items()
     }
@@ -419,6 +452,14 @@ def _portable(error: Exception) -> Exception:
     except Exception:
         return _ToldError(f"{type(error).__name__}: {error}")
     return error
+
+
+def _num_processes(n_jobs: int | None) -> int:
+    try:
+        import joblib
+    except ImportError:
+        return 1
+    return max(1, int(joblib.effective_n_jobs(n_jobs)))
 
 
 @contextmanager

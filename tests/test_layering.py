@@ -29,7 +29,9 @@ ALLOWED: dict[str, set[str]] = {
     # Problems made of them, and what is known about their solutions.
     "instances": {"_checks", "arms", "curves"},
     "_sources": {"_checks", "_grid", "arms", "curves", "instances"},
-    "optimum": {"_checks", "_grid", "arms", "curves"},
+    "_rested": {"curves"},
+    "_max_min": set(),
+    "optimum": {"_checks", "_grid", "_max_min", "_rested", "arms", "curves"},
     "bounds": {"_checks", "_grid", "arms", "curves", "optimum"},
     "datasets": {"_checks", "arms"},
     # Environments, and wrappers around them.
@@ -44,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "experiments": FOUNDATIONS
     | PROBLEMS
     | {"datasets", "envs", "wrappers", "agents", "_rollout", "evaluation", "__init__"},
+    "__main__": {"instances", "wrappers", "agents", "evaluation", "experiments", "__init__"},
     # `import gym_fairbandits` registers by string and imports nothing of its own.
     "__init__": set(),
 }

@@ -1,6 +1,6 @@
 """One episode per row: a policy plays, side by side, until every row has ended.
 
-Knows spaces, observations and steps, and asks the regret wrappers for the account at the end.
+Knows spaces, observations and steps, and asks the wrappers for their accounts at the end.
 """
 
 from __future__ import annotations
@@ -18,14 +18,20 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
-from gym_fairbandits.wrappers import PolicyRegret
-from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
+from gym_fairbandits.wrappers import ExternalRegret, FairnessMetrics, PolicyRegret
+from gym_fairbandits.wrappers import vector as of_vectors
 
-__all__ = ["Episodes", "Plan", "check", "play"]
+__all__ = ["METRICS", "Episodes", "Plan", "check", "play"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+# What is computed only when asked for: the wrappers, scalar and vector.
+METRICS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "fairness": (FairnessMetrics, of_vectors.FairnessMetrics),
+    "external_regret": (ExternalRegret, of_vectors.ExternalRegret),
+}
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Plan:
         wrappers: Called with the environment, innermost first.
         normalize: Applied to observations before the policy sees them, or ``None``.
         checkpoints: Steps of the environment at which the regret so far is taken, ascending.
+        metrics: Keys of ``METRICS``: what else to compute.
     """
 
     policy: Any
@@ -49,6 +56,7 @@ class Plan:
     wrappers: Sequence[Callable[[Any], Any]]
     normalize: Callable[[Any], Any] | None
     checkpoints: tuple[int, ...]
+    metrics: tuple[str, ...]
 
 
 @dataclass
@@ -73,7 +81,7 @@ class Episodes:
 def check(plan: Plan) -> None:
     """Refuse wrong arguments of the environment: they are no mistake of the policy's."""
     envs = gym.make_vec(plan.env_id, num_envs=1, **plan.env_kwargs)
-    VectorPolicyRegret(envs)
+    of_vectors.PolicyRegret(envs)
     envs.close()
 
 
@@ -109,6 +117,8 @@ def _play(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Episodes:
     metrics: dict[str, Floats] = {"return": returns, "length": lengths}
     account = rows.account()
     users: Floats | None = account.pop("expected_user_returns", None)
+    if "min_user_return" in account:  # what was earned; the name is that of the expectation here
+        account["realized_min_user_return"] = account.pop("min_user_return")
     metrics.update(account)
     if users is not None:
         metrics["min_user_return"] = users.min(axis=1)
@@ -119,26 +129,31 @@ class _Native:
     """Rows of a native vector environment; all end at the same step."""
 
     def __init__(self, plan: Plan, count: int) -> None:
-        self.envs = VectorPolicyRegret(
+        self._regret = of_vectors.PolicyRegret(
             gym.make_vec(plan.env_id, num_envs=count, autoreset_mode="Disabled", **plan.env_kwargs)
         )
+        self.envs: Any = self._regret
+        self._accounts: list[Any] = [self._regret]
+        for name in plan.metrics:
+            self.envs = METRICS[name][1](self.envs)
+            self._accounts.append(self.envs)
         self._bandits: Any = self.envs.unwrapped
         self._checkpoints = plan.checkpoints
         self.curves: Floats = np.full((count, len(plan.checkpoints)), np.nan)
         self._step = 0
 
     def reset(self, seeds: list[int]) -> Any:
-        return self.envs.reset(seed=seeds)[0]  # type: ignore[arg-type]
+        return self.envs.reset(seed=seeds)[0]
 
     def step(self, actions: Any, running: Bools) -> tuple[Any, Floats, Bools]:
         observations, rewards, terminations, truncations, _ = self.envs.step(actions)
         self._step += 1
         if self._step in self._checkpoints:
-            self.curves[:, self._checkpoints.index(self._step)] = self.envs.regret()
+            self.curves[:, self._checkpoints.index(self._step)] = self._regret.regret()
         return observations, rewards, terminations | truncations
 
     def account(self) -> dict[str, Floats]:
-        account = self.envs.metrics()
+        account = {name: values for one in self._accounts for name, values in one.metrics().items()}
         if hasattr(self._bandits, "potential_gaps"):
             account["max_potential_gap"] = self._bandits.potential_gaps().max(axis=1)
         return account
@@ -164,6 +179,7 @@ class _Recorder(PolicyRegret[Any, Any]):
         super().__init__(env)
         self._checkpoints = checkpoints
         self.curve = np.full(len(checkpoints), np.nan)
+        self.accounts: list[Any] = [self]  # and the wrappers around it that were asked for
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         result = super().step(action)
@@ -171,6 +187,9 @@ class _Recorder(PolicyRegret[Any, Any]):
         if played in self._checkpoints:
             self.curve[self._checkpoints.index(played)] = self.regret()
         return result
+
+    def account(self) -> dict[str, Any]:
+        return {name: value for one in self.accounts for name, value in one.metrics().items()}
 
 
 class _Wrapped:
@@ -187,6 +206,10 @@ class _Wrapped:
     @staticmethod
     def _make(plan: Plan) -> Any:
         env: Any = _Recorder(gym.make(plan.env_id, **plan.env_kwargs), plan.checkpoints)
+        accounts = env.accounts
+        for name in plan.metrics:
+            env = METRICS[name][0](env)
+            accounts.append(env)
         for wrapper in plan.wrappers:
             env = wrapper(env)
         return env
@@ -218,7 +241,7 @@ class _Wrapped:
         return np.array(self._ask("curve"))
 
     def account(self) -> dict[str, Floats]:
-        accounts = [metrics() for metrics in self._ask("metrics")]
+        accounts = [account() for account in self._ask("account")]
         account = {name: np.array([one[name] for one in accounts]) for name in accounts[0]}
         if self._rows[0].has_wrapper_attr("potential_gaps"):
             gaps = [potential_gaps().max() for potential_gaps in self._ask("potential_gaps")]

@@ -90,6 +90,10 @@ class EgalRecord:
         totals: Floats = (self.counts * self.means[:, None, :]).sum(axis=-1)
         return totals
 
+    def realized_user_returns(self) -> Floats:
+        """Return each user's realised total; float64 array of shape ``(n, num_users)``."""
+        return self.user_reward_sum.copy()
+
     def expected_return(self) -> Floats:
         """Return the objective's value of the users' expected totals."""
         value: Floats = objective_value(self.expected_user_returns(), self.objective)
@@ -363,6 +367,18 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         totals: Floats = self._record().expected_user_returns()[0]
         return totals
 
+    def realized_user_returns(self) -> Floats:
+        """Return what each user earned in this episode; float64 ``(num_users,)``."""
+        totals: Floats = self._record().realized_user_returns()[0]
+        return totals
+
+    def next_expected_rewards(self) -> Floats:
+        """Return what each arm pays in expectation in the next step, to each of its users.
+
+        Not for the learner; float64 array of shape ``(num_arms,)``.
+        """
+        return self.arms.means.copy()
+
 
 class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
     """Many :class:`EgalAssignEnv` side by side; row i is the scalar one of seed + i.
@@ -501,3 +517,12 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
     def expected_user_returns(self, rows: Bools | None = None) -> Floats:
         """Return each user's expected total; float64 array of shape ``(n, num_users)``."""
         return self._answer("expected_user_returns", rows)
+
+    def realized_user_returns(self, rows: Bools | None = None) -> Floats:
+        """Return what each user earned; float64 array of shape ``(n, num_users)``."""
+        return self._answer("realized_user_returns", rows)
+
+    def next_expected_rewards(self) -> Floats:
+        """Return each row's expected rewards in its next step; float64 ``(num_envs, num_arms)``."""
+        self._check_played()
+        return self._grid.means.copy()

@@ -84,6 +84,10 @@ class ImprovingRecord:
         total: Floats = self.grid.sums(self.pulls.astype(np.float64)).sum(axis=1)
         return total
 
+    def pull_counts(self) -> Ints:
+        """Return the pulls per arm."""
+        return self.pulls
+
     def realized_return(self) -> Floats:
         """Return the sum of the rewards."""
         total: Floats = self.reward_sum.sum(axis=1)
@@ -327,6 +331,15 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         gaps: Floats = self._record().potential_gaps()[0]
         return gaps
 
+    def next_expected_rewards(self) -> Floats:
+        """Return what the next pull of each arm pays in expectation, f_i(N_i + 1).
+
+        Not for the learner; float64 array of shape ``(num_arms,)``.
+        """
+        self._check_played()
+        following: Floats = self._grid.next_values(self._pulls[None])[0]
+        return following
+
 
 class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
     """Many :class:`ImprovingBanditEnv` side by side; row i is the scalar one of seed + i.
@@ -484,3 +497,15 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
     def potential_gaps(self, rows: Bools | None = None) -> Floats:
         """Return a_i - f_i(N_i), with f_i(0) = 0; float64 array of shape ``(n, num_arms)``."""
         return self._answer("potential_gaps", rows)
+
+    def pull_counts(self, rows: Bools | None = None) -> Ints:
+        """Return how often each arm was pulled; int64 array of shape ``(n, num_arms)``.
+
+        Unlike ``pulls``, a row whose episode ended in the latest step answers for that episode.
+        """
+        return self._answer("pull_counts", rows)
+
+    def next_expected_rewards(self) -> Floats:
+        """Return f_i(N_i + 1) of each row's running episode; float64 ``(num_envs, num_arms)``."""
+        self._check_played()
+        return self._grid.next_values(self._pulls)

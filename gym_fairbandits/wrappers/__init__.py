@@ -8,15 +8,21 @@ from gym_fairbandits.wrappers.assignment import (
     RotatedAssignment,
     SequentialAssignment,
 )
+from gym_fairbandits.wrappers.external import ExternalRegret
+from gym_fairbandits.wrappers.fairness import FairnessMetrics, gini, jain_index
 from gym_fairbandits.wrappers.regret import PolicyRegret, competitive_ratio
 
 __all__ = [
     "EnumeratedAssignment",
+    "ExternalRegret",
+    "FairnessMetrics",
     "LehmerAssignment",
     "PolicyRegret",
     "RankedAssignment",
     "RotatedAssignment",
     "SequentialAssignment",
     "competitive_ratio",
+    "gini",
+    "jain_index",
     "vector",
 ]

@@ -5,6 +5,15 @@ from gym_fairbandits.wrappers.vector.assignment import (
     LehmerAssignment,
     RankedAssignment,
 )
+from gym_fairbandits.wrappers.vector.external import ExternalRegret
+from gym_fairbandits.wrappers.vector.fairness import FairnessMetrics
 from gym_fairbandits.wrappers.vector.regret import PolicyRegret
 
-__all__ = ["EnumeratedAssignment", "LehmerAssignment", "PolicyRegret", "RankedAssignment"]
+__all__ = [
+    "EnumeratedAssignment",
+    "ExternalRegret",
+    "FairnessMetrics",
+    "LehmerAssignment",
+    "PolicyRegret",
+    "RankedAssignment",
+]

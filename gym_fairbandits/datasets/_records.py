@@ -1,0 +1,399 @@
+"""Pairs of an id and a number from files of records: delimited text, JSON lines, Parquet.
+
+pyarrow parses the blocks; what it refuses is parsed again record by record in Python, which
+accepts more spellings and names the culprit by file, line, column and value.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gym_fairbandits.datasets._streams import Stream
+
+__all__ = [
+    "Chunk",
+    "Fields",
+    "Layout",
+    "csv_layout",
+    "delimited_chunks",
+    "json_chunks",
+    "parquet_chunks",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_MISSING = ("", "NA", "NaN", "None", "NULL", "nan", "null")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+# --- What is wanted of a record ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The two columns that are wanted.
+
+    Attributes:
+        id: Name of the column with an integer.
+        value: Name of the column with a finite number.
+        optional: Whether either may be missing (empty, null, NaN).
+        low: The least value allowed.
+        high: The greatest value allowed.
+    """
+
+    id: str
+    value: str
+    optional: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+
+    def pair(self, place: str, identity: Any, value: Any) -> tuple[int, float, bool]:
+        """Return the id, the value, and whether both are there, of one record.
+
+        Args:
+            place: File and line, for the messages.
+            identity: What the record holds as its id: a number, a text or None.
+            value: What it holds as its value.
+
+        Raises:
+            ValueError: If either is not what it should be; names place, column and value.
+        """
+        missing = [_is_missing(found) and self.optional for found in (identity, value)]
+        number = 0 if missing[0] else _integer(identity)
+        if number is None:
+            _refuse(place, self.id, "an integer of 64 bits", identity)
+        real = math.nan if missing[1] else _real(value)
+        if not (missing[1] or self.allows(np.array([real]))):
+            _refuse(place, self.value, self._rule(), value)
+        return number, real, not any(missing)
+
+    def allows(self, values: Floats) -> bool:
+        """Return whether all values are finite and within the bounds."""
+        return bool((np.isfinite(values) & (values >= self.low) & (values <= self.high)).all())
+
+    def _rule(self) -> str:
+        bounds = math.isfinite(self.low) or math.isfinite(self.high)
+        return f"a number from {self.low:g} to {self.high:g}" if bounds else "a finite number"
+
+
+class Chunk(NamedTuple):
+    """Some records in a row; three arrays of shape ``(n,)``.
+
+    Attributes:
+        ids: int64; 0 where missing.
+        values: float64; anything where missing.
+        known: Whether both the id and the value are there; bool.
+    """
+
+    ids: Ints
+    values: Floats
+    known: Bools
+
+    def first(self, number: int) -> Chunk:
+        """Return the first ``number`` records."""
+        return Chunk(self.ids[:number], self.values[:number], self.known[:number])
+
+
+def _is_missing(found: Any) -> bool:
+    if isinstance(found, str):
+        return found.strip() in _MISSING
+    return found is None or (isinstance(found, float) and math.isnan(found))
+
+
+def _integer(found: Any) -> int | None:
+    """Return what was found as an int64, also if it is spelt ``"12"`` or ``12.0``; else None."""
+    number: int | None
+    if isinstance(found, str) and len(found) <= 32 and _INTEGER.fullmatch(found.strip()):
+        number = int(found)
+    elif isinstance(found, int) and not isinstance(found, bool):
+        number = found
+    else:
+        real = _real(found)
+        number = int(real) if real.is_integer() else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def _real(found: Any) -> float:
+    """Return what was found as a float; NaN if it is no number."""
+    if isinstance(found, str):
+        return float(found) if _NUMBER.fullmatch(found.strip()) else math.nan
+    if isinstance(found, bool) or not isinstance(found, Real):
+        return math.nan
+    try:
+        return float(found)
+    except OverflowError:
+        return math.nan
+
+
+def _refuse(place: str, column: str, rule: str, found: Any) -> NoReturn:
+    raise ValueError(f"{place}, column `{column}`: must be {rule}, got {_short(repr(found))}")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _paired(fields: Fields, records: Iterable[tuple[str, Any, Any]]) -> Chunk:
+    """Return the chunk of some records, given with their places, one by one."""
+    pairs = [fields.pair(*record) for record in records]
+    ids, values, known = zip(*pairs, strict=True) if pairs else ((), (), ())
+    return Chunk(
+        np.array(ids, dtype=np.int64),
+        np.array(values, dtype=np.float64),
+        np.array(known, dtype=np.bool_),
+    )
+
+
+# --- Delimited text ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a delimited text file.
+
+    Attributes:
+        separator: ``","``, ``"::"`` or a tab.
+        columns: Their names.
+        header: Whether the first line holds the names.
+    """
+
+    separator: str
+    columns: tuple[str, ...]
+    header: bool = False
+
+
+def csv_layout(name: str, first_line: bytes, fields: Fields) -> Layout:
+    """Return the layout of a CSV file from its first line.
+
+    Raises:
+        ValueError: If a wanted column is not there exactly once.
+    """
+    text = first_line.decode("utf-8", errors="replace")
+    _, columns = next(_split(name, 1, text, ","), (1, [""]))
+    check_columns(f"{name}, line 1", columns, fields)
+    return Layout(",", tuple(columns), header=True)
+
+
+def check_columns(place: str, columns: list[str], fields: Fields) -> None:
+    """Raise ``ValueError`` unless each wanted column is there exactly once."""
+    for wanted in (fields.id, fields.value):
+        if columns.count(wanted) != 1:
+            listed = _short(", ".join(columns))
+            raise ValueError(f"{place}: must have one column `{wanted}`, got the columns {listed}")
+
+
+def delimited_chunks(
+    stream: Stream, first_line: bytes, layout: Layout, fields: Fields
+) -> Iterator[Chunk]:
+    """Yield the records of a delimited file whose first line was read."""
+    start, lines = (b"", 1) if layout.header else (first_line, 0)
+    for line, block in stream.blocks(start, lines, quoted=layout.separator == ","):
+        chunk = _parsed_text(block, layout, fields)
+        if chunk is None:
+            chunk = _paired(fields, _text_records(stream.name, line, block, layout, fields))
+        yield chunk
+
+
+def _parsed_text(block: bytes, layout: Layout, fields: Fields) -> Chunk | None:
+    """Return the chunk, or None if anything in the block is unusual."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    separator, columns = layout.separator, layout.columns
+    step = len(separator)  # pyarrow separates at one character: `::` leaves empty columns between
+    if block.count(b'"') % 2 and separator == ",":
+        return None  # ends within quotes
+    wanted = [str(step * columns.index(name)) for name in (fields.id, fields.value)]
+    try:
+        table = arrow_csv.read_csv(
+            pa.BufferReader(block),
+            read_options=arrow_csv.ReadOptions(
+                column_names=[str(place) for place in range(step * (len(columns) - 1) + 1)]
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=separator[0],
+                quote_char='"' if separator == "," else False,
+                newlines_in_values=separator == "," and b'"' in block,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict(zip(wanted, (pa.int64(), pa.float64()), strict=True)),
+                null_values=_MISSING if fields.optional else (),
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if step > 1 and block.count(separator.encode()) != (len(columns) - 1) * table.num_rows:
+        return None  # single colons
+    ids, values = table.columns
+    return _from_arrow(ids, values, fields)
+
+
+def _text_records(
+    name: str, line: int, block: bytes, layout: Layout, fields: Fields
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield place, id and value of each record; raises ``ValueError`` at one that is malformed."""
+    text = block.decode("utf-8", errors="replace")
+    columns = layout.columns
+    first, second = columns.index(fields.id), columns.index(fields.value)
+    for number, record in _split(name, line, text, layout.separator):
+        if len(record) != len(columns):
+            raise ValueError(
+                f"{name}, line {number}: must have {len(columns)} columns "
+                f"({_short(', '.join(columns))}), got {len(record)}: "
+                f"{_short(layout.separator.join(record[:100]))!r}"
+            )
+        yield f"{name}, line {number}", record[first], record[second]
+
+
+def _split(name: str, line: int, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the columns of each record that is not blank, with the number of its first line."""
+    if separator != ",":
+        for number, record in enumerate(text.split("\n"), line):
+            if record.rstrip("\r"):
+                yield number, record.rstrip("\r").split(separator)
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    number = line
+    try:
+        for columns in reader:
+            if columns:
+                yield number, columns
+            number = line + reader.line_num
+    except csv.Error as error:
+        raise ValueError(f"{name}, line {number}: {error}") from error
+
+
+# --- JSON lines ----------------------------------------------------------------------------------
+
+
+def json_chunks(stream: Stream, first_line: bytes, fields: Fields) -> Iterator[Chunk]:
+    """Yield the records of a file with one JSON object per line, whose first line was read.
+
+    Raises:
+        ValueError: If a line is no JSON object or holds what :meth:`Fields.pair` refuses, or if no
+            record of the file has one of the wanted keys.
+    """
+    as_text = bool(re.search(rb'"%s"\s*:\s*"' % fields.id.encode(), first_line))
+    absent = [fields.id, fields.value]
+    for line, block in stream.blocks(first_line, 0, quoted=False):
+        absent = [wanted for wanted in absent if f'"{wanted}"'.encode() not in block]
+        chunk = _parsed_json(block, fields, as_text)
+        if chunk is None:
+            chunk = _paired(fields, _json_records(stream.name, line, block, fields))
+        yield chunk
+    if absent:  # a record may lack a key, since exports leave out nulls; a file may not
+        found = _short(first_line.decode("utf-8", errors="replace").strip())
+        raise ValueError(
+            f"{stream.name}: must have a column `{absent[0]}`, got records like {found}"
+        )
+
+
+def _parsed_json(block: bytes, fields: Fields, as_text: bool) -> Chunk | None:
+    """Return the chunk, or None if anything in the block is unusual.
+
+    BigQuery exports 64-bit integers as texts: ``as_text`` says whether this file does.
+    """
+    import pyarrow as pa
+    from pyarrow import json as arrow_json
+
+    identity = pa.string() if as_text else pa.int64()
+    schema = pa.schema([(fields.id, identity), (fields.value, pa.float64())])
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(block),
+            parse_options=arrow_json.ParseOptions(
+                explicit_schema=schema, unexpected_field_behavior="ignore"
+            ),
+        )
+        ids = table[fields.id].cast(pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != block.count(b"\n") + (not block.endswith(b"\n")):
+        return None  # blank lines, or several records in one
+    return _from_arrow(ids, table[fields.value], fields)
+
+
+def _json_records(
+    name: str, line: int, block: bytes, fields: Fields
+) -> Iterator[tuple[str, Any, Any]]:
+    for number, text in enumerate(block.split(b"\n"), line):
+        if not text.strip():
+            continue
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{name}, line {number}: is not JSON: {error}") from error
+        if not isinstance(record, dict):
+            raise ValueError(
+                f"{name}, line {number}: must be a JSON object, got {_short(repr(record))}"
+            )
+        yield f"{name}, line {number}", record.get(fields.id), record.get(fields.value)
+
+
+# --- Parquet -------------------------------------------------------------------------------------
+
+
+def parquet_chunks(name: str, source: Path | io.BytesIO, fields: Fields) -> Iterator[Chunk]:
+    """Yield the records of a Parquet file, a row group at a time."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(source)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{name}: damaged or cut short: {error}") from error
+    with file:
+        check_columns(name, file.schema_arrow.names, fields)
+        for group in range(file.num_row_groups):
+            place = f"{name}, row group {group}"
+            try:
+                table = file.read_row_group(group, columns=[fields.id, fields.value])
+            except (pa.ArrowException, OSError) as error:
+                raise ValueError(f"{place}: damaged or cut short: {error}") from error
+            ids, values = table[fields.id], table[fields.value]
+            yield _parsed_columns(ids, values, fields) or _paired(
+                fields,
+                (
+                    (f"{place}, row {row}", *pair)
+                    for row, pair in enumerate(
+                        zip(ids.to_pylist(), values.to_pylist(), strict=True)
+                    )
+                ),
+            )
+
+
+def _parsed_columns(ids: Any, values: Any, fields: Fields) -> Chunk | None:
+    import pyarrow as pa
+
+    if any(pa.types.is_boolean(column.type) for column in (ids, values)):
+        return None  # would pass for numbers
+    try:
+        return _from_arrow(ids.cast(pa.int64()), values.cast(pa.float64()), fields)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _from_arrow(ids: Any, values: Any, fields: Fields) -> Chunk | None:
+    """Return the chunk of two columns, or None if a value is not allowed."""
+    numbers = values.fill_null(math.nan).to_numpy()
+    there = ~np.isnan(numbers)
+    known = there & ids.is_valid().to_numpy()
+    if not fields.allows(numbers[there]) or not (fields.optional or known.all()):
+        return None
+    return Chunk(ids.fill_null(0).to_numpy(), numbers, known)

@@ -12,7 +12,7 @@ from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation
 
-__all__ = ["EgalUCB", "RotatingAgent", "top_arms", "ucb_index"]
+__all__ = ["EgalUCB", "RotatingAgent", "check_room", "top_arms", "ucb_index"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,6 +38,19 @@ def top_arms(index: Floats, count: int) -> Ints:
     """Return the ``count`` arms of the highest index, descending, ties by lowest arm."""
     order = np.argsort(-index, axis=-1, kind="stable")
     return order[..., :count]
+
+
+def check_room(arms_per_step: int, num_users: int, num_arms: int, capacity: int) -> None:
+    """Refuse to play ``arms_per_step`` different arms where there are only ``num_arms``.
+
+    Raises:
+        ValueError: If there are too few.
+    """
+    if not arms_per_step <= num_arms:
+        raise ValueError(
+            f"`capacity` must be at least the users per arm, {num_users} / {num_arms}, "
+            f"got {capacity}"
+        )
 
 
 class RotatingAgent(Agent):
@@ -95,15 +108,12 @@ class RotatingAgent(Agent):
         pulls = observation["pulls"]
         num_rows, num_users = observation["user_reward_sum"].shape
         groups = self._num_groups(num_users)
-        if not self._arms_per_step(num_users) <= pulls.shape[1]:
-            raise ValueError(
-                f"`capacity` must be at least the users per arm, {num_users} / {pulls.shape[1]}, "
-                f"got {self.capacity}"
-            )
+        arms_per_step = self._arms_per_step(num_users)
+        check_room(arms_per_step, num_users, pulls.shape[1], self.capacity)
         if self._sets.shape != (num_rows, groups):
             self._sets = np.zeros((num_rows, groups), dtype=np.int64)
             self._chosen_at = np.full(num_rows, -1, dtype=np.int64)
-        steps = pulls.sum(axis=1) // self._arms_per_step(num_users)
+        steps = pulls.sum(axis=1) // arms_per_step
         place = steps % groups
         # Asked twice before the same step, the set stands; at step 0 an episode is new.
         begins = (place == 0) & ((steps == 0) | (self._chosen_at != steps))

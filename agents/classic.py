@@ -105,20 +105,21 @@ class KLUCB(Agent):
     is optimal for Bernoulli rewards. On improving arms there is none on policy regret.
 
     Attributes:
-        c: The constant in the budget: 3 in the theorem, 0 recommended by its authors.
         law: ``"bernoulli"``, for any rewards in [0, 1], or ``"gaussian"``.
-        sigma: Standard deviation of the rewards, read under the Gaussian law only.
+        c: The constant in the budget: 3 in the theorem, 0 recommended by its authors.
+        sigma: Standard deviation of the rewards, read under the Gaussian law only; 1/2 is enough
+            for any rewards in [0, 1].
     """
 
-    def __init__(self, c: float = 0.0, law: str = "bernoulli", sigma: float = 1.0) -> None:
+    def __init__(self, law: str = "bernoulli", c: float = 0.0, sigma: float = 0.5) -> None:
         """Create the agent.
 
         Raises:
-            ValueError: If ``c`` is negative, ``law`` unknown, or ``sigma`` not above 0.
+            ValueError: If ``law`` is unknown, ``c`` negative, or ``sigma`` not above 0.
         """
         super().__init__()
-        self.c = checked_float("c", c, at_least=0)
         self.law = checked_choice("law", law, LAWS)
+        self.c = checked_float("c", c, at_least=0)
         self.sigma = checked_float("sigma", sigma, above=0)
 
     def _act(self, observation: Observation) -> Ints:
@@ -191,9 +192,9 @@ class EpsilonGreedy(Agent):
 class ThompsonSampling(HistoryAgent):
     """Thompson sampling: a mean is drawn from every arm's posterior, and the highest is pulled.
 
-    Under the Bernoulli law (Agrawal and Goyal 2012, Algorithm 2) the posterior of an arm is
+    With Beta posteriors (Agrawal and Goyal 2012, Algorithm 2) that of an arm is
     ``Beta(1 + S, 1 + n - S)``, where S counts successes; a reward x in [0, 1] is first made a
-    success with probability x. Under the Gaussian law it is ``N(mean, sigma^2 / n)``, and arms not
+    success with probability x. Gaussian posteriors are ``N(mean, sigma^2 / n)``, and arms not
     pulled yet come first. Ties go to the lowest index. Knows the law of the rewards, not the
     horizon. O(K) per step; rows are drawn one by one, each from its own generator.
 
@@ -202,18 +203,19 @@ class ThompsonSampling(HistoryAgent):
     order, which is optimal. On improving arms there is none on policy regret.
 
     Attributes:
-        law: ``"bernoulli"``, for any rewards in [0, 1], or ``"gaussian"``.
-        sigma: Standard deviation of the rewards, read under the Gaussian law only.
+        law: Of the posterior: ``"beta"``, for any rewards in [0, 1], or ``"gaussian"``.
+        sigma: Standard deviation of the rewards, read under the Gaussian law only; 1/2 is enough
+            for any rewards in [0, 1].
     """
 
-    def __init__(self, law: str = "bernoulli", sigma: float = 1.0) -> None:
+    def __init__(self, law: str = "beta", sigma: float = 0.5) -> None:
         """Create the agent.
 
         Raises:
             ValueError: If ``law`` is unknown, or ``sigma`` not above 0.
         """
         super().__init__()
-        self.law = checked_choice("law", law, LAWS)
+        self.law = checked_choice("law", law, ("beta", "gaussian"))
         self.sigma = checked_float("sigma", sigma, above=0)
 
     def _allocate(self, rows: int, num_arms: int) -> None:
@@ -225,14 +227,14 @@ class ThompsonSampling(HistoryAgent):
         self._sums[rows] = 0
 
     def _learn(self, rows: Ints, arms: Ints, rewards: Floats) -> None:
-        if self.law == "bernoulli":
+        if self.law == "beta":
             rewards = bernoulli_coins([self._generator(row) for row in rows.tolist()], rewards)
         self._counts[rows, arms] += 1
         self._sums[rows, arms] += rewards
 
     def _choose(self, observation: Observation) -> Ints:
         generators = [self._generator(row) for row in range(len(self._counts))]
-        if self.law == "bernoulli":
+        if self.law == "beta":
             drawn = sample_beta(generators, self._sums, self._counts - self._sums)
         else:
             means = self._sums / np.maximum(self._counts, 1)

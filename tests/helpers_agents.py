@@ -28,13 +28,32 @@ Observation: TypeAlias = dict[str, NDArray[Any]]
 IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
 DATA: Any = json.loads((Path(__file__).parent / "data" / "agents.json").read_text("utf-8"))
 
-# Every agent that needs no environment, and whether it is deterministic.
+HORIZON = 200  # what horizon-aware agents are told; no test of every agent plays longer
+
+# Every agent that needs no environment.
 IMPROVING_AGENTS: dict[str, Callable[[], Agent]] = {
     "AnytimeImproving": agents.AnytimeImproving,
     "RoundRobin": agents.RoundRobin,
     "Greedy": agents.Greedy,
     "FixedArm": partial(agents.FixedArm, 1),
     "UniformRandom": agents.UniformRandom,
+    "UCB1": agents.UCB1,
+    "KLUCB": agents.KLUCB,
+    "KLUCB-gaussian": partial(agents.KLUCB, "gaussian", c=3),
+    "EpsilonGreedy": partial(agents.EpsilonGreedy, 0.3),
+    "EpsilonGreedy-decaying": partial(agents.EpsilonGreedy, c=0.5, gap=0.6),
+    "ThompsonSampling": agents.ThompsonSampling,
+    "ThompsonSampling-gaussian": partial(agents.ThompsonSampling, "gaussian"),
+    "Exp3": partial(agents.Exp3, 0.2),
+    "Exp3-tuned": partial(agents.Exp3, horizon=HORIZON),
+    "Rexp3": partial(agents.Rexp3, batch=9, gamma=0.2),
+    "Rexp3-tuned": partial(agents.Rexp3, horizon=HORIZON),
+    "SlidingWindowUCB": partial(agents.SlidingWindowUCB, 9),
+    "SlidingWindowUCB-tuned": partial(agents.SlidingWindowUCB, horizon=HORIZON),
+    "SlidingWindowThompson": partial(agents.SlidingWindowThompson, 9),
+    "SlidingWindowThompson-tuned": partial(agents.SlidingWindowThompson, horizon=HORIZON),
+    "DiscountedUCB": partial(agents.DiscountedUCB, 0.9),
+    "DiscountedUCB-tuned": partial(agents.DiscountedUCB, horizon=HORIZON),
 }
 EGAL_AGENTS: dict[str, Callable[[], Agent]] = {
     "EgalUCB": agents.EgalUCB,
@@ -47,6 +66,28 @@ EGAL_ORACLES: dict[str, Callable[[Any], Agent]] = {
     "StaticOracle": agents.StaticOracle,
 }
 
+# Of these, those that draw random numbers, and those that look at how much of an episode is left.
+RANDOM = {
+    "UniformRandom",
+    "EpsilonGreedy",
+    "EpsilonGreedy-decaying",
+    "ThompsonSampling",
+    "ThompsonSampling-gaussian",
+    "Exp3",
+    "Exp3-tuned",
+    "Rexp3",
+    "Rexp3-tuned",
+    "SlidingWindowThompson",
+    "SlidingWindowThompson-tuned",
+}
+HORIZON_AWARE = {
+    "Exp3-tuned",
+    "Rexp3-tuned",
+    "SlidingWindowUCB-tuned",
+    "SlidingWindowThompson-tuned",
+    "DiscountedUCB-tuned",
+}
+
 
 def factories(
     env_id: str, *, random: bool = True, oracles: bool = True
@@ -56,7 +97,7 @@ def factories(
     made: dict[str, Callable[[Any], Agent]] = {
         name: lambda env, build=build: build()  # type: ignore[misc]
         for name, build in plain.items()
-        if random or name != "UniformRandom"
+        if random or name not in RANDOM
     }
     if oracles:
         made |= IMPROVING_ORACLES if env_id == IMPROVING else EGAL_ORACLES
@@ -64,7 +105,7 @@ def factories(
 
 
 ALL_AGENTS = [(env_id, name) for env_id in (IMPROVING, EGAL) for name in factories(env_id)]
-DETERMINISTIC = [pair for pair in ALL_AGENTS if pair[1] != "UniformRandom"]
+DETERMINISTIC = [pair for pair in ALL_AGENTS if pair[1] not in RANDOM]
 
 
 def build(env_id: str, name: str, env: Any) -> Agent:

@@ -167,12 +167,6 @@ class CurveGrid:
         """
         return self._apply(cells, pulls, lambda f: f.shape, lambda curve: curve.evaluate)
 
-    def next_values(self, pulls: Ints) -> Floats:
-        """Return f(n + 1) of every arm; ``pulls`` int64 of shape ``(num_rows, num_arms)``."""
-        cells = np.arange(len(self._codes))
-        following = self.values(cells, (pulls.ravel() + 1).astype(np.float64))
-        return following.reshape(self.num_rows, self.num_arms)
-
     def sums(self, pulls: Floats) -> Floats:
         """Return f(1) + ... + f(n) of every arm; ``pulls`` of shape ``(num_rows, num_arms)``."""
         cells = np.arange(len(self._codes))

@@ -337,7 +337,10 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         Not for the learner; float64 array of shape ``(num_arms,)``.
         """
         self._check_played()
-        following: Floats = self._grid.next_values(self._pulls[None])[0]
+        following = np.empty(self.num_arms)
+        for arm, pulled in enumerate(self._pulled):  # from the blocks that `step` reads too
+            place, block = pulled - self._before[arm], self._values[arm]
+            following[arm] = block[place] if place < len(block) else self._next_values(arm)
         return following
 
 
@@ -442,10 +445,7 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         cells = rows * self.num_arms + actions
         pulls, last_reward = self._pulls.reshape(-1), self._last_reward.reshape(-1)
         pulled = pulls.take(cells)
-        rewards = self._values.take(pulled + self._offsets.take(cells))
-        if np.isnan(rewards).any():
-            self._next_values(cells[np.isnan(rewards)])
-            rewards = self._values.take(pulled + self._offsets.take(cells))
+        rewards = self._upcoming(cells)
         if self.noise_std:
             rewards = noisy_reward(rewards, self.noise_std, self._take_draws(rows, 1)[:, 0])
         self._last_increment.reshape(-1)[cells] = increment(
@@ -455,6 +455,15 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         np.add.at(self._reward_sum.reshape(-1), cells, rewards)
         pulls[cells] = pulled + 1
         return rewards, {}
+
+    def _upcoming(self, cells: Ints) -> Floats:
+        """Return the value of each cell's next pull."""
+        pulled = self._pulls.reshape(-1).take(cells)
+        values: Floats = self._values.take(pulled + self._offsets.take(cells))
+        if np.isnan(values).any():
+            self._next_values(cells[np.isnan(values)])
+            values = self._values.take(pulled + self._offsets.take(cells))
+        return values
 
     def _next_values(self, cells: Ints) -> None:
         """Evaluate the next values of ``cells``, and of all that will need theirs soon."""
@@ -508,4 +517,4 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
     def next_expected_rewards(self) -> Floats:
         """Return f_i(N_i + 1) of each row's running episode; float64 ``(num_envs, num_arms)``."""
         self._check_played()
-        return self._grid.next_values(self._pulls)
+        return self._upcoming(np.arange(self._pulls.size)).reshape(self._pulls.shape)

@@ -1,5 +1,6 @@
 """The papers' algorithms and their rivals, as agents that read observations only."""
 
+from .adversarial import ComponentHedge, PermELearn
 from .base import Agent, argmax_fewest_pulls
 from .capacity import PhasedElimination
 from .classic import KLUCB, UCB1, EpsilonGreedy, ThompsonSampling, UniformRandom
@@ -24,6 +25,7 @@ __all__ = [
     "Agent",
     "AnytimeImproving",
     "CombinatorialUCB",
+    "ComponentHedge",
     "DiscountedUCB",
     "EgalKLUCB",
     "EgalMOSS",
@@ -38,6 +40,7 @@ __all__ = [
     "IndexRotation",
     "OracleArm",
     "OracleRotation",
+    "PermELearn",
     "PhasedElimination",
     "PoorestFirst",
     "Rexp3",

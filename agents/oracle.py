@@ -107,6 +107,10 @@ class OracleRotation(RotatingAgent):
 
     Its regret is 0 if a rotation completes: U / C divides T (C divides U), else U divides T. If C
     does not divide U, the users rotate over U slots of which arm i of the best has C.
+
+    Where means vary, these are the best *fixed* arms for the episode's length. Users then fare
+    alike only on average, so that the regret against that benchmark can be positive. Arms that
+    react to what is played have no best set beforehand: ``act`` raises ``NotImplementedError``.
     """
 
     def __init__(self, env: Any) -> None:
@@ -120,6 +124,7 @@ class OracleRotation(RotatingAgent):
         """
         self._env = env
         self._env_capacity = int(_read(env, "capacity"))
+        self._length = _episode_length(env)
         super().__init__()
 
     def _act(self, observation: Observation) -> Ints:
@@ -132,7 +137,7 @@ class OracleRotation(RotatingAgent):
         return -(-num_users // self._env_capacity)
 
     def _choose(self, observation: Observation, steps: Ints, rows: Ints, count: int) -> Ints:
-        slots = np.array(_call(self._env, "optimal_slots"), dtype=np.int64)[rows]
+        slots = np.array(_call(self._env, "optimal_slots", self._length), dtype=np.int64)[rows]
         return slots[:, :: self.capacity]
 
 
@@ -140,7 +145,7 @@ class StaticOracle(Agent):
     """User u on the u-th best arm, always: the highest total reward without any sharing.
 
     Its regret grows linearly, T (mu* / U - mu_U): a good set of arms is not enough, the users
-    must take turns.
+    must take turns. Where means vary, as :class:`OracleRotation`.
     """
 
     def __init__(self, env: Any) -> None:
@@ -154,12 +159,13 @@ class StaticOracle(Agent):
         """
         super().__init__()
         self._env = env
+        self._length = _episode_length(env)
         self._slots: Ints = np.zeros((0, int(_read(env, "num_users"))), dtype=np.int64)
 
     def _act(self, observation: Observation) -> Ints:
         new = observation["pulls"].sum(axis=1) == 0
         if new.any() or self._slots.shape != observation["user_reward_sum"].shape:
-            slots = np.array(_call(self._env, "optimal_slots"), dtype=np.int64)
+            slots = np.array(_call(self._env, "optimal_slots", self._length), dtype=np.int64)
             keep = self._slots.shape == slots.shape
             self._slots = np.where(new[:, None], slots, self._slots) if keep else slots
         return self._slots.copy()

@@ -250,10 +250,12 @@ class ArmGrid:
         self._gaussian.std = np.zeros((num_rows, num_arms))
         self._objects = _Objects()
         self.means: Floats = np.zeros((num_rows, num_arms))
+        self.varying: NDArray[np.bool_] = np.zeros(num_rows, dtype=np.bool_)  # as of the laws
 
     def set_rows(self, rows: Ints, arms: Arms) -> None:
         """Put the same law into each of ``rows``."""
         self.means[rows] = arms.means
+        self.varying[rows] = arms.varying
         if type(arms) is Bernoulli:
             self._codes[rows] = 0
             self._bernoulli.means[rows] = arms.means
@@ -296,6 +298,25 @@ class ArmGrid:
             law = self._law(code, rows[pick])
             out[pick] = law.rewards(arms[pick], draws[pick], steps[pick], pulls[pick])
         return out
+
+    def expected_rewards(self, rows: Ints, steps: Ints, pulls: Ints) -> Floats:
+        """Return what every arm of ``rows`` pays in expectation in a step.
+
+        Args:
+            rows: Row numbers; int64 array of shape ``(n,)``.
+            steps: Steps played before; int64 array of shape ``(n,)``.
+            pulls: int64 array of shape ``(n, num_arms)``.
+
+        Returns:
+            A fresh float64 array of shape ``(n, num_arms)``.
+        """
+        expected = self.means[rows]
+        codes = self._codes[rows]
+        for code in np.unique(codes[self.varying[rows]]).tolist():
+            pick = np.flatnonzero(codes == code)
+            law = self._law(code, rows[pick])
+            expected[pick] = law.expected_rewards(steps[pick], pulls[pick])
+        return expected
 
     def _law(self, code: int, rows: Ints) -> Arms:
         """Return the law behind a code, its parameters cut to ``rows`` if they are per row."""

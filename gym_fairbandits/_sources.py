@@ -209,14 +209,18 @@ class _DrawnArms(ArmSource):
 
     redrawn = True
 
-    def __init__(self, function: Callable[..., Arms], num_arms: int, *arguments: int) -> None:
+    def __init__(
+        self, function: Callable[..., Arms], num_arms: int, horizon: int, *arguments: int
+    ) -> None:
         self._function, self.num_arms, self._arguments = function, num_arms, arguments
+        self._horizon = horizon
 
     def draw(self, stream_of: Callable[[], Stream]) -> Arms:
         arms = self._function(stream_of(), *self._arguments)
         if not isinstance(arms, Arms):
             raise TypeError(f"`instance` must return an `Arms`, got {arms!r}")
         _check_count(arms.num_arms, self.num_arms)
+        _check_length(arms, self._horizon)
         return arms
 
 
@@ -235,7 +239,8 @@ def egal_source(
 
     Raises:
         TypeError: If ``instance`` is none of these.
-        ValueError: If a name or parameter is unknown or wrong, or the number of arms differs.
+        ValueError: If a name or parameter is unknown or wrong, the number of arms differs, or
+            the arms are a table that ends before the horizon.
     """
     if num_arms is not None:
         num_arms = checked_int("num_arms", num_arms)
@@ -251,14 +256,15 @@ def egal_source(
             draw = partial(build, **arguments)
             trial = draw(np.random.default_rng(0))  # wrong parameters fail here, not at a reset
             _check_count(trial.num_arms, num_arms)
-            return _DrawnArms(draw, trial.num_arms)
+            return _DrawnArms(draw, trial.num_arms, horizon)
         instance = build(**arguments)
     if isinstance(instance, Arms):
         _check_count(instance.num_arms, num_arms)
+        _check_length(instance, horizon)
         return _FixedArms(instance)
     if callable(instance):
         count = num_arms or DEFAULT_NUM_ARMS
-        return _DrawnArms(instance, count, num_users, count)
+        return _DrawnArms(instance, count, horizon, num_users, count)
     raise TypeError(
         "`instance` must be a name, a dict with a name or family, an `Arms` or a callable, "
         f"got {instance!r}"
@@ -291,4 +297,13 @@ def _check_count(number: int, num_arms: int | None) -> None:
     if num_arms is not None and number != num_arms:
         raise ValueError(
             f"`num_arms` must be the instance's number of arms, {number}, or None, got {num_arms}"
+        )
+
+
+def _check_length(arms: Arms, horizon: int) -> None:
+    """Refuse arms that know fewer steps than an episode has, before it begins."""
+    if arms.num_steps is not None and not horizon <= arms.num_steps:
+        raise ValueError(
+            f"`horizon` must be at most {arms.num_steps}, the steps that the arms are given for, "
+            f"got {horizon}"
         )

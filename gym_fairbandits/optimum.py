@@ -11,7 +11,13 @@ from gym_fairbandits._checks import checked_int
 from gym_fairbandits._grid import CurveGrid
 from gym_fairbandits.curves import Curve
 
-__all__ = ["best_arms", "best_slots", "egalitarian_optimum", "improving_optimum"]
+__all__ = [
+    "best_arms",
+    "best_fixed_set_optimum",
+    "best_slots",
+    "egalitarian_optimum",
+    "improving_optimum",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -111,6 +117,32 @@ def egalitarian_optimum(
     best = np.take_along_axis(table, slots, axis=-1)
     values = lengths * (best.sum(axis=-1) / num_users)
     return float(values) if table.ndim == 1 else values
+
+
+def best_fixed_set_optimum(totals: ArrayLike, num_users: int, capacity: int = 1) -> float | Floats:
+    """Return what each user gets if the best *fixed* set of arms is shared out evenly.
+
+    The benchmark for rewards that change with time: ``(1/U) max_A sum over a in A of X_a`` over
+    sets A of U arms, X_a what arm a would have paid in all steps together (at capacity C the
+    best arms count C times, as in :func:`egalitarian_optimum`, of which this is the value for
+    one step of means X). Users who take the places of A in a uniformly random order at each step
+    all get this in expectation. It is *not* the best sequence of sets: a policy that follows the
+    changes can exceed it, and its regret is then negative.
+
+    Args:
+        totals: X, the column sums of the realised table; shape ``(..., num_arms)``.
+        num_users: U.
+        capacity: C, users per arm and step.
+
+    Returns:
+        A float, or a float64 array of shape ``(...)`` if ``totals`` has leading axes.
+
+    Raises:
+        TypeError: If a number is not an integer.
+        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms, or a number
+            is too small.
+    """
+    return egalitarian_optimum(totals, num_users, 1, capacity)
 
 
 def best_slots(means: Floats, num_users: int, capacity: int) -> Ints:

@@ -14,7 +14,15 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
-from gym_fairbandits.arms import Arms, Bernoulli, Empirical, Gaussian
+from gym_fairbandits.arms import (
+    AdaptiveAdversary,
+    Adversarial,
+    Arms,
+    Bernoulli,
+    Empirical,
+    Gaussian,
+    Switching,
+)
 from gym_fairbandits.curves import (
     Constant,
     Curve,
@@ -117,6 +125,20 @@ def drawn_laws(rng: np.random.Generator, num_users: int, num_arms: int) -> Arms:
     return Seasonal(means) if kind == 3 else Uniform(means)
 
 
+def drawn_varying(rng: np.random.Generator, num_users: int, num_arms: int) -> Arms:
+    """Draw a law that varies, of any kind, or one that does not."""
+    kind = int(rng.integers(5))
+    if kind == 0:
+        return Adversarial(rng.random((7, num_arms)), periodic=True)
+    if kind == 1:
+        return Switching(rng.random((3, num_arms)), [2, 5])
+    if kind == 2:
+        return Switching(rng.random((2, num_arms)), [3], rng.random(num_arms))
+    if kind == 3:
+        return AdaptiveAdversary(num_arms, int(rng.integers(1, num_arms + 1)), rng.random())
+    return Bernoulli(rng.random(num_arms))
+
+
 # --- Cases --------------------------------------------------------------------------------------
 
 MIXED: list[Any] = [
@@ -204,6 +226,31 @@ EGAL_CASES: dict[str, Kwargs] = {
         "capacity": 2,
         "horizon": 7,
         "horizon_known": True,
+    },
+    "table": {
+        "instance": {
+            "family": "adversarial",
+            "table": [[0.1, 0.7, 0.3], [0.9, 0.2, 0.6], [0.0, 1.0, 0.4], [0.3, 0.3, 0.8]],
+            "periodic": True,
+        },
+        "num_users": 2,
+        "horizon": 9,
+    },
+    "switching": {
+        "instance": Switching([[0.1, 0.9, 0.5, 0.3], [0.8, 0.2, 0.4, 0.6]], [5]),
+        "num_users": 3,
+        "horizon": 13,
+        "horizon_known": True,
+    },
+    "adaptive": {"instance": AdaptiveAdversary(5, 2, 0.7), "num_users": 3, "horizon": 12},
+    "varying": {"instance": drawn_varying, "num_users": 2, "num_arms": 4, "horizon": 8},
+    "varying_shared": {
+        "instance": drawn_varying,
+        "num_users": 5,
+        "num_arms": 3,
+        "capacity": 2,
+        "objective": "utilitarian",
+        "horizon": 7,
     },
     "capacity_2": {"num_users": 5, "num_arms": 4, "capacity": 2, "horizon": 21},
     "capacity_3": {

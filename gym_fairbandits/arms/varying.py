@@ -165,8 +165,9 @@ class AdaptiveAdversary(Arms):
 
     At each step the ``num_paying`` arms with the fewest pulls pay, ties to the lowest index. So
     an arm is worth nothing once it is relied on: a policy that keeps to a set of arms starves
-    while the arms it avoids pay in vain, and what a deterministic policy will do next can be
-    foreseen. The best fixed set is the one of the offers that were really made; another policy
+    while the arms it avoids pay in vain. One that is drawn to rarely played arms, as EgalUCB is
+    by its bonus, fares well, better than a uniformly random one: this is no worst case for every
+    policy. The best fixed set is the one of the offers that were really made; another policy
     would have been made others. ``means`` are what an arm pays per step on average over the arms,
     ``num_paying * reward / num_arms``.
     """

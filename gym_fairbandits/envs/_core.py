@@ -187,7 +187,8 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
 
         Raises:
             gymnasium.error.ResetNeeded: Before the first ``reset``.
-            NotImplementedError: If an improving arm decreases within them.
+            NotImplementedError: If an improving arm decreases within them, or assignment arms
+                react to what is played and ``steps`` is not what was played.
         """
         return float(self._record().optimal_return(steps)[0])
 
@@ -574,7 +575,7 @@ class BanditVectorEnv(
 
         Raises:
             gymnasium.error.ResetNeeded: Before the first ``reset``.
-            NotImplementedError: If an improving arm decreases within them.
+            NotImplementedError: As in the scalar environment.
         """
         return self._answer("optimal_return", rows, steps)
 

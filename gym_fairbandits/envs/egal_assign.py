@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +23,10 @@ from gym_fairbandits.envs._core import (
     draws_per_refill,
     observation_box,
 )
-from gym_fairbandits.optimum import best_slots, egalitarian_optimum
+from gym_fairbandits.optimum import best_fixed_set_optimum, best_slots, egalitarian_optimum
 from gym_fairbandits.spaces import Assignment, check_assignment, check_assignments
 
-__all__ = ["EgalAssignEnv", "EgalAssignVectorEnv", "EgalRecord", "objective_value"]
+__all__ = ["EgalAssignEnv", "EgalAssignVectorEnv", "EgalRecord", "Varied", "objective_value"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -54,6 +55,34 @@ def objective_value(user_totals: Floats, objective: str) -> Any:
 
 
 @dataclass(frozen=True)
+class Varied:
+    """What arms that vary paid in expectation, in those rows of a record that have such arms.
+
+    Attributes:
+        rows: Places in the record, ascending; int64 array of shape ``(m,)``.
+        laws: The arms of each.
+        offers: What each arm would have paid in all steps played; float64 ``(m, num_arms)``.
+        user_returns: What each user's arms paid; float64 array of shape ``(m, num_users)``.
+    """
+
+    rows: Ints
+    laws: Sequence[Arms]
+    offers: Floats
+    user_returns: Floats
+
+    def offers_of(self, place: int, played: int, steps: int | None) -> Floats:
+        """Return what the arms of row ``rows[place]`` pay in ``steps`` steps, or in those played.
+
+        Raises:
+            NotImplementedError: If another number of steps depends on what would be played.
+        """
+        if steps is None or steps == played:
+            offers: Floats = self.offers[place]
+            return offers
+        return self.laws[place].expected_totals(steps)
+
+
+@dataclass(frozen=True)
 class EgalRecord:
     """What was played in some episodes, one row each, and what it is worth in expectation.
 
@@ -64,6 +93,7 @@ class EgalRecord:
         steps: Steps played; int64 array of shape ``(n,)``.
         capacity: Users per arm and step.
         objective: ``"egalitarian"`` or ``"utilitarian"``.
+        varied: What is known of the rows whose arms vary; ``means`` says nothing of them.
     """
 
     means: Floats
@@ -72,22 +102,37 @@ class EgalRecord:
     steps: Ints
     capacity: int
     objective: str
+    varied: Varied | None = None
 
     def optimal_return(self, steps: int | None = None) -> Floats:
-        """Return :func:`gym_fairbandits.optimum.egalitarian_optimum` of ``steps`` steps."""
+        """Return :func:`gym_fairbandits.optimum.egalitarian_optimum` of ``steps`` steps.
+
+        Where arms vary, :func:`gym_fairbandits.optimum.best_fixed_set_optimum`.
+        """
         length: int | Ints = self.steps
         if steps is not None:
             length = checked_int("steps", steps, minimum=0)
         num_users = self.counts.shape[1]
-        return np.asarray(egalitarian_optimum(self.means, num_users, length, self.capacity))
+        values = np.asarray(egalitarian_optimum(self.means, num_users, length, self.capacity))
+        if self.varied is not None:
+            for place, row in enumerate(self.varied.rows.tolist()):
+                offers = self.varied.offers_of(place, int(self.steps[row]), steps)
+                values[row] = best_fixed_set_optimum(offers, num_users, self.capacity)
+        return values
 
-    def optimal_slots(self) -> Ints:
-        """Return an assignment of the highest total mean, best arm first."""
-        return best_slots(self.means, self.counts.shape[1], self.capacity)
+    def optimal_slots(self, steps: int) -> Ints:
+        """Return an assignment of the highest total mean in ``steps`` steps, best arm first."""
+        totals = self.means
+        if self.varied is not None:
+            totals = totals.copy()
+            totals[self.varied.rows] = [law.expected_totals(steps) for law in self.varied.laws]
+        return best_slots(totals, self.counts.shape[1], self.capacity)
 
     def expected_user_returns(self) -> Floats:
         """Return each user's expected total; float64 array of shape ``(n, num_users)``."""
         totals: Floats = (self.counts * self.means[:, None, :]).sum(axis=-1)
+        if self.varied is not None:
+            totals[self.varied.rows] = self.varied.user_returns
         return totals
 
     def realized_user_returns(self) -> Floats:
@@ -268,6 +313,9 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         self._counts: Ints = np.zeros(self.num_users * self.num_arms, dtype=np.int64)
         self._recent: list[list[int]] = []  # assignments that `_counts` does not hold yet
         self._value = 0.0  # of the objective, so far
+        # Kept only of laws that vary: what all arms, and those of each user, paid in expectation.
+        self._offers: Floats = np.zeros(self.num_arms)
+        self._user_returns: Floats = np.zeros(self.num_users)
 
     def step(
         self, action: NDArray[np.int64]
@@ -287,6 +335,10 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         draws = self._draws[self._next_draw : end]
         self._next_draw = end
         law = self._law
+        if law.varying:
+            expected = law.expected_rewards(self._steps, self._pulls)
+            self._offers += expected
+            self._user_returns += expected[arms]
         if self.capacity == 1:
             user_rewards = law.rewards(arms, draws, self._steps, self._pulls)
             self._pulls[arms] += self._ones
@@ -355,11 +407,23 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
             np.array([self._steps]),
             self.capacity,
             self.objective,
+            Varied(np.array([0]), [self._law], self._offers[None], self._user_returns[None])
+            if self._law.varying
+            else None,
         )
 
-    def optimal_slots(self) -> Ints:
-        """Return an assignment of the highest total mean, best arm first; ``(num_users,)``."""
-        slots: Ints = self._record().optimal_slots()[0]
+    def optimal_slots(self, steps: int | None = None) -> Ints:
+        """Return an assignment of the highest total mean, best arm first; ``(num_users,)``.
+
+        Args:
+            steps: Where means vary, the steps that count: all until the horizon by default.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            NotImplementedError: If what arms pay depends on what is played.
+        """
+        length = self.horizon if steps is None else checked_int("steps", steps, minimum=0)
+        slots: Ints = self._record().optimal_slots(length)[0]
         return slots
 
     def expected_user_returns(self) -> Floats:
@@ -377,7 +441,8 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
 
         Not for the learner; float64 array of shape ``(num_arms,)``.
         """
-        return self.arms.means.copy()
+        step = min(self._steps, self.horizon - 1)  # after the last step there is no next one
+        return np.array(self.arms.expected_rewards(step, self._pulls))
 
 
 class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
@@ -427,6 +492,9 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
         self._user_reward_sum: Floats = np.zeros((count, users))
         self._counts: Ints = np.zeros((count, users, arms), dtype=np.int64)
         self._values: Floats = np.zeros(count)  # of the objective, so far
+        self._varying = False  # whether any row's arms vary; only then these two are kept
+        self._offers: Floats = np.zeros((count, arms))
+        self._user_returns: Floats = np.zeros((count, users))
         # Where each row begins in `_pulls`, and each row's users in `_counts`, as flat places.
         self._cells: Ints = np.arange(count)[:, None] * arms
         self._user_cells: Ints = np.arange(count * users).reshape(count, users) * arms
@@ -442,6 +510,7 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
                 self._grid.set_rows(np.array([row]), arms)
                 self._set_noise(row, arms.noise)
                 self._sources[row] = source
+        self._varying = bool(self._grid.varying.any())
 
     def _clear(self, rows: Ints) -> None:
         for state in (
@@ -450,6 +519,8 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
             self._user_reward_sum,
             self._counts,
             self._values,
+            self._offers,
+            self._user_returns,
         ):
             state[rows] = 0
 
@@ -464,6 +535,10 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
         draws = self._take_draws(rows, self.num_users)
         steps, pulls = self._steps[which], self._pulls[which]
         cells = self._cells[which] + actions
+        if self._varying:
+            expected = self._grid.expected_rewards(rows, steps, pulls)
+            self._offers[which] += expected
+            self._user_returns[which] += np.take_along_axis(expected, actions, axis=1)
         if self.capacity == 1:
             user_rewards = self._grid.rewards(rows, actions, draws, steps, pulls)
             # With one axis `add.at` is quicker than `[cells] += 1`, with two it is slower.
@@ -508,11 +583,28 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
             self._steps[rows],
             self.capacity,
             self.objective,
+            self._varied(rows),
         )
 
-    def optimal_slots(self) -> Ints:
-        """Return each running row's assignment of the highest total mean, best arm first."""
-        return self._record(self._all_rows).optimal_slots()
+    def _varied(self, rows: Ints) -> Varied | None:
+        places = np.flatnonzero(self._grid.varying[rows])
+        if not len(places):
+            return None
+        varying = rows[places]
+        laws = [self._grid.row(row) for row in varying.tolist()]
+        return Varied(places, laws, self._offers[varying], self._user_returns[varying])
+
+    def optimal_slots(self, steps: int | None = None) -> Ints:
+        """Return each running row's assignment of the highest total mean, best arm first.
+
+        ``steps`` as in the scalar environment; by default until ``horizon`` or
+        ``max_episode_steps``.
+        """
+        if steps is None:
+            length = min(self.horizon, self.max_episode_steps or self.horizon)
+        else:
+            length = checked_int("steps", steps, minimum=0)
+        return self._record(self._all_rows).optimal_slots(length)
 
     def expected_user_returns(self, rows: Bools | None = None) -> Floats:
         """Return each user's expected total; float64 array of shape ``(n, num_users)``."""
@@ -525,4 +617,5 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
     def next_expected_rewards(self) -> Floats:
         """Return each row's expected rewards in its next step; float64 ``(num_envs, num_arms)``."""
         self._check_played()
-        return self._grid.means.copy()
+        steps = np.minimum(self._steps, self.horizon - 1)  # after the last there is no next one
+        return self._grid.expected_rewards(self._all_rows, steps, self._pulls)

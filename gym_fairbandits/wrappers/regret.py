@@ -53,6 +53,8 @@ class PolicyRegret(EndMetrics[ObsT, ActT]):
       it is max_i Rew_i(T). For assignment it is the benchmark of Lim, Tan, Soh, T mu* / U, which
       can be reached exactly only if U divides T (else the worst-off user of the best schedule
       gets up to (1 - 1/U)(mu_1 - mu_U) less), so a small regret remains even for the oracle.
+      If the arms vary (:mod:`gym_fairbandits.arms.varying`) it is the value of the best fixed set
+      on what the arms really offered; who follows the changes can beat it.
     - ``expected_return``: what the actions taken earn in expectation; for assignment the lowest
       of the users' expected totals.
     - ``competitive_ratio``: see :func:`competitive_ratio`.

@@ -320,6 +320,7 @@ JSON_CASES: list[tuple[str, Kwargs]] = [
             "horizon_known": True,
             "validate": True,
             "render_mode": None,
+            "render_reveal": True,
             "max_episode_steps": 7,
         },
     ),
@@ -347,6 +348,7 @@ JSON_CASES: list[tuple[str, Kwargs]] = [
             "horizon": 9,
             "horizon_known": True,
             "render_mode": None,
+            "render_reveal": True,
             "max_episode_steps": 7,
         },
     ),
@@ -706,8 +708,9 @@ WRONG: list[tuple[str, Kwargs, type[Exception], str]] = [
         ]
     ),
     *(
-        (env_id, {"horizon_known": value}, TypeError, "`horizon_known` must be a bool")
+        (env_id, {name: value}, TypeError, f"`{name}` must be a bool")
         for env_id in (IMPROVING, EGAL)
+        for name in ("horizon_known", "render_reveal")
         for value in (1, "yes", None, NAN)
     ),
     *(

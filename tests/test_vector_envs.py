@@ -1165,6 +1165,7 @@ ACCEPTED: list[tuple[str, Kwargs]] = [
             "horizon_known": True,
             "validate": False,
             "render_mode": None,
+            "render_reveal": True,
         },
     ),
     (
@@ -1178,6 +1179,7 @@ ACCEPTED: list[tuple[str, Kwargs]] = [
             "horizon": 3,
             "horizon_known": True,
             "render_mode": None,
+            "render_reveal": True,
         },
     ),
     (EGAL, {"instance": Gaussian([0.5, 0.25], 0), "num_users": 1}),

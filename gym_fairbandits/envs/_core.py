@@ -7,7 +7,7 @@ episode, and everything that a batch does around the pull itself, stands here on
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import gymnasium as gym
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_bool, checked_int
 from gym_fairbandits._sources import ArmSource, CurveSource
+from gym_fairbandits.envs.rendering import FRAMES_PER_SECOND, Painter, Scene
 
 __all__ = [
     "BanditEnv",
@@ -82,25 +83,67 @@ def draw_block(generator: np.random.Generator, noise: str | None, count: int) ->
 
 
 class _Clocked:
-    """The parameters that every environment takes, checked."""
+    """The parameters that every environment takes, checked; and its frames.
 
-    metadata: dict[str, Any]
+    Attributes:
+        readouts: Numbers that each frame shows beside the environment's own: label -> function
+            without arguments that returns a float, in a vector environment an array of shape
+            ``(num_envs,)``, NaN where unknown. A wrapper adds what it knows; `PolicyRegret` adds
+            its regret.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as `Env` declares it
+        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_fps": FRAMES_PER_SECOND,
+    }
+    _painter: Painter | None = None
+    _played: bool
     horizon: int
     horizon_known: bool
     num_arms: int
     render_mode: str | None
 
-    def _take_common(self, horizon: int, horizon_known: bool, render_mode: str | None) -> None:
+    def _take_common(
+        self, horizon: int, horizon_known: bool, render_mode: str | None, render_reveal: bool
+    ) -> None:
         self.horizon = checked_int("horizon", horizon, maximum=COUNT_LIMIT)
         self.horizon_known = checked_bool("horizon_known", horizon_known)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            # A TypeError, because Stable-Baselines3 asks for "rgb_array" and, on this error, again
-            # without.
             raise TypeError(
                 f"`render_mode` must be None or one of {self.metadata['render_modes']}, "
                 f"got {render_mode!r}"
             )
         self.render_mode = render_mode
+        self.render_reveal = checked_bool("render_reveal", render_reveal)
+        self.readouts: dict[str, Callable[[], Any]] = {}
+        if render_mode is not None:
+            self._painter = Painter(render_mode)
+
+    def _drawing(self) -> Painter | None:
+        """Return what draws; warn and return None if there is no render mode.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+        """
+        if self._painter is None:
+            gym.logger.warn(
+                "`render` draws nothing without a render mode: choose one of "
+                f"{self.metadata['render_modes']} when the environment is made, for example "
+                'gym.make(id, render_mode="rgb_array")'
+            )
+            return None
+        self._check_played()
+        return self._painter
+
+    def _check_played(self) -> None:
+        """Refuse questions about an episode before there was one."""
+        if not self._played:
+            raise ResetNeeded("call `reset` first: no episode has begun")
+
+    @property
+    def _shown_horizon(self) -> int | None:
+        """The horizon, where frames may tell it: pixels can be an observation too."""
+        return self.horizon if self.horizon_known or self.render_reveal else None
 
     def _observation_space(self, parts: dict[str, spaces.Box]) -> spaces.Dict:
         if self.horizon_known:
@@ -120,6 +163,7 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
     _instance_stream: np.random.Generator
     _pulls: Ints
     _default_source: SourceT  # what the constructor was given
+    _history: Any  # of the running episode, if there is a render mode
 
     def _start(self) -> None:
         """Set the state of an environment that was never reset."""
@@ -171,16 +215,56 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         self._steps = 0
         self._last_step = self.horizon
         self._played = True
+        if self._painter is not None:
+            self._history = self._new_history()
+            if self.render_mode == "human":
+                self.render()
         return self._observe(), {}
 
     def _stream(self) -> np.random.Generator:
         """Return the instances' own stream: draws left in a buffer cannot shift it."""
         return self._instance_stream
 
-    def _check_played(self) -> None:
-        """Refuse questions about an episode before there was one."""
-        if not self._played:
-            raise ResetNeeded("call `reset` first: no episode has begun")
+    # --- Frames ---
+
+    def render(self) -> Any:
+        """Return a frame of the running episode, as the render mode says.
+
+        Returns:
+            ``"ansi"``: a str of lines of at most 100 characters. ``"rgb_array"``: a fresh uint8
+            array of shape ``(height, 960, 3)``, where the height, at most 540, depends only on
+            the numbers of arms and users. ``"human"``: ``None``; ``reset`` and ``step`` show
+            a window by themselves. ``None`` after a warning, if there is no render mode.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            gymnasium.error.DependencyNotInstalled: If pygame is missing and the mode needs it.
+        """
+        painter = self._drawing()
+        return None if painter is None else painter.draw(self.scene())
+
+    def scene(self) -> Scene:
+        """Return what a frame shows, as data.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            ValueError: If there is no render mode, as nothing is kept for frames then.
+        """
+        self._check_played()
+        if self._painter is None:
+            raise ValueError("`render_mode` must be given for a scene, got None")
+        return self._scene({label: float(value()) for label, value in self.readouts.items()})
+
+    def close(self) -> None:
+        """Close the window of the mode ``"human"``."""
+        if self._painter is not None:
+            self._painter.close()
+
+    def _keep(self, *seen: Any) -> None:
+        """Keep what a step did for the frames; the mode ``"human"`` draws at once."""
+        self._history.add(*seen)
+        if self.render_mode == "human":
+            self.render()
 
     def optimal_return(self, steps: int | None = None) -> float:
         """Return the best expected return of ``steps`` steps, of those played by default.
@@ -229,6 +313,14 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         """Return a fresh observation."""
 
     @abstractmethod
+    def _new_history(self) -> Any:
+        """Return what keeps an episode's steps for the frames; it has ``add``."""
+
+    @abstractmethod
+    def _scene(self, readouts: dict[str, float]) -> Scene:
+        """Return what a frame shows."""
+
+    @abstractmethod
     def _record(self) -> Record:
         """Return what was played in this episode, as a record of one row."""
 
@@ -247,7 +339,6 @@ class BanditVectorEnv(
         autoreset_mode: What happens to a row whose episode has ended.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as `VectorEnv` declares it
     _default_source: SourceT
     _pulls: Ints
 
@@ -315,6 +406,7 @@ class BanditVectorEnv(
         self._next_draw: Ints = np.full(count, refill, dtype=np.int64)  # all used up
         # SAME_STEP: rows that ended in the latest step and their records, until the next call.
         self._finished: tuple[Ints, Record] | None = None
+        self._histories: list[Any] = [None] * count  # for the frames, if there is a render mode
 
     # --- Seeds ---
 
@@ -397,6 +489,8 @@ class BanditVectorEnv(
         self._begin(rows, sources)
         self._played = True
         self._finished = None
+        if self.render_mode == "human":
+            self.render()
         return self._observe(), {}
 
     def _checked_mask(self, mask: Any) -> Bools:
@@ -439,6 +533,9 @@ class BanditVectorEnv(
         """Start an episode in each of ``rows``."""
         self._install(rows, sources)
         self._clear(rows)
+        if self._painter is not None:
+            for row in rows.tolist():
+                self._histories[row] = self._new_history()
         self._steps[rows] = 0
         self._ended[rows] = False
         self._running[rows] = True
@@ -472,6 +569,8 @@ class BanditVectorEnv(
             self._begin(np.flatnonzero(self._ended))
         rewards, details = self._play(rows, checked)
         self._steps[rows] += 1
+        if self._painter is not None:
+            self._keep(rows, checked, rewards)
         terminations, truncations = self._flags()
         if playing is not None:
             rewards = self._spread(rewards, rows)
@@ -485,6 +584,8 @@ class BanditVectorEnv(
                 infos = self._restart(ended, details)
             else:
                 self._ended = ended
+        if self.render_mode == "human":
+            self.render()
         return self._observe(), rewards, terminations, truncations, infos
 
     def _flags(self) -> tuple[Bools, Bools]:
@@ -556,12 +657,48 @@ class BanditVectorEnv(
             self._noise[row] = noise
             self._next_draw[row] = self._refill
 
-    # --- Accounts ---
+    # --- Frames ---
 
-    def _check_played(self) -> None:
-        """Refuse questions about episodes before there were any."""
-        if not self._played:
-            raise ResetNeeded("call `reset` first: no episode has begun")
+    def render(self) -> tuple[Any, ...] | None:
+        """Return a frame of each row; see :meth:`BanditEnv.render`.
+
+        Returns:
+            A tuple of ``num_envs`` frames. The mode ``"human"`` shows the first row only, as a
+            window has room for one, and returns ``None``.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            gymnasium.error.DependencyNotInstalled: If pygame is missing and the mode needs it.
+        """
+        painter = self._drawing()
+        if painter is None:
+            return None
+        if self.render_mode == "human":
+            painter.draw(self.scenes()[0])
+            return None
+        return tuple(painter.draw(scene) for scene in self.scenes())
+
+    def scenes(self) -> tuple[Scene, ...]:
+        """Return what each row's frame shows, as data; see :meth:`BanditEnv.scene`."""
+        self._check_played()
+        if self._painter is None:
+            raise ValueError("`render_mode` must be given for a scene, got None")
+        values = {label: value().tolist() for label, value in self.readouts.items()}
+        count = 1 if self.render_mode == "human" else self.num_envs
+        return tuple(
+            self._scene(row, {label: column[row] for label, column in values.items()})
+            for row in range(count)
+        )
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the window of the mode ``"human"``."""
+        if self._painter is not None:
+            self._painter.close()
+
+    def _row_title(self, title: str, row: int) -> str:
+        return f"{title}, sub-environment {row} of {self.num_envs}"
+
+    # --- Accounts ---
 
     def optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
         """Return each row's best expected return of ``steps`` steps, of those played by default.
@@ -629,6 +766,18 @@ class BanditVectorEnv(
     @abstractmethod
     def _state(self) -> Observation:
         """Return the arrays that are observed, not copied."""
+
+    @abstractmethod
+    def _new_history(self) -> Any:
+        """Return what keeps a row's steps for the frames."""
+
+    @abstractmethod
+    def _keep(self, rows: Ints, actions: Ints, rewards: Floats) -> None:
+        """Keep what a step did in ``rows``."""
+
+    @abstractmethod
+    def _scene(self, row: int, readouts: dict[str, float]) -> Scene:
+        """Return what a row's frame shows."""
 
     @abstractmethod
     def _record(self, rows: Ints) -> Record:

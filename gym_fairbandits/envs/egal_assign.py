@@ -23,7 +23,8 @@ from gym_fairbandits.envs._core import (
     draws_per_refill,
     observation_box,
 )
-from gym_fairbandits.optimum import best_fixed_set_optimum, best_slots, egalitarian_optimum
+from gym_fairbandits.envs.rendering.scene import AssignmentHistory, EgalScene, egal_scene
+from gym_fairbandits.optimum import best_slots, egalitarian_optimum
 from gym_fairbandits.spaces import Assignment, check_assignment, check_assignments
 
 __all__ = ["EgalAssignEnv", "EgalAssignVectorEnv", "EgalRecord", "Varied", "objective_value"]
@@ -32,6 +33,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+_TITLE = "Egalitarian assignment"
 _RECENT = 256  # steps whose assignments are counted together
 OBJECTIVES = ("egalitarian", "utilitarian")
 
@@ -240,6 +242,9 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
     - ``objective``: see Rewards.
     - ``horizon``: steps of an episode, at least 1.
     - ``horizon_known``: see Episode End.
+    - ``render_mode``: ``"ansi"`` (text), ``"rgb_array"`` or ``"human"``; see :meth:`render`.
+    - ``render_reveal``: whether frames may show what the learner does not know: the arms' means,
+      and the horizon.
 
     ``reset(options={"instance": ...})`` plays another instance for one episode.
 
@@ -256,7 +261,6 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         70.0
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as `Env` declares it
     num_users: int
     num_arms: int
     capacity: int
@@ -273,6 +277,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         horizon: int = 1000,
         horizon_known: bool = False,
         render_mode: str | None = None,
+        render_reveal: bool = False,
     ) -> None:
         """Create the environment; see the class for the arguments.
 
@@ -280,7 +285,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
             TypeError: If an argument has the wrong type.
             ValueError: If an argument breaks its rule.
         """
-        self._take_common(horizon, horizon_known, render_mode)
+        self._take_common(horizon, horizon_known, render_mode, render_reveal)
         self._default_source = self._source = _take_arguments(
             self, num_users, num_arms, capacity, objective, instance
         )
@@ -359,6 +364,8 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         else:
             reward = float(objective_value(user_rewards, self.objective))
         self._steps += 1
+        if self._painter is not None:
+            self._keep(arms)
         terminated = truncated = False
         if self._steps >= self.horizon:
             terminated, truncated = self._end()
@@ -387,6 +394,23 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         if self.horizon_known:
             observation["remaining"] = self._remaining()
         return observation
+
+    def _new_history(self) -> AssignmentHistory:
+        return AssignmentHistory()
+
+    def _scene(self, readouts: dict[str, float]) -> EgalScene:
+        return egal_scene(
+            title=_TITLE,
+            steps=self._steps,
+            horizon=self._shown_horizon,
+            readouts=readouts,
+            objective=self.objective,
+            pulls=self._pulls,
+            reward_sum=self._reward_sum,
+            user_reward_sum=self._user_reward_sum,
+            history=self._history,
+            true_means=self.next_expected_rewards() if self.render_reveal else None,
+        )
 
     @property
     def arms(self) -> Arms:
@@ -470,6 +494,7 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
         horizon: int = 1000,
         horizon_known: bool = False,
         render_mode: str | None = None,
+        render_reveal: bool = False,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
@@ -479,7 +504,7 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
             TypeError: If an argument has the wrong type.
             ValueError: If an argument breaks its rule.
         """
-        self._take_common(horizon, horizon_known, render_mode)
+        self._take_common(horizon, horizon_known, render_mode, render_reveal)
         self._take_vector(num_envs, max_episode_steps, autoreset_mode)
         self._default_source = _take_arguments(
             self, num_users, num_arms, capacity, objective, instance
@@ -567,6 +592,27 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
             "reward_sum": self._reward_sum,
             "user_reward_sum": self._user_reward_sum,
         }
+
+    def _new_history(self) -> AssignmentHistory:
+        return AssignmentHistory()
+
+    def _keep(self, rows: Ints, actions: Ints, rewards: Floats) -> None:
+        for row, arms in zip(rows.tolist(), actions, strict=True):
+            self._histories[row].add(arms)
+
+    def _scene(self, row: int, readouts: dict[str, float]) -> EgalScene:
+        return egal_scene(
+            title=self._row_title(_TITLE, row),
+            steps=int(self._steps[row]),
+            horizon=self._shown_horizon,
+            readouts=readouts,
+            objective=self.objective,
+            pulls=self._pulls[row],
+            reward_sum=self._reward_sum[row],
+            user_reward_sum=self._user_reward_sum[row],
+            history=self._histories[row],
+            true_means=self.next_expected_rewards()[row] if self.render_reveal else None,
+        )
 
     @property
     def arms(self) -> tuple[Arms, ...]:

@@ -24,6 +24,7 @@ from gym_fairbandits.envs._core import (
     draws_per_refill,
     observation_box,
 )
+from gym_fairbandits.envs.rendering.scene import CurveHistory, ImprovingScene, improving_scene
 from gym_fairbandits.optimum import best_arms
 
 __all__ = [
@@ -41,6 +42,7 @@ FloatT = TypeVar("FloatT", float, Floats)
 
 _NOISE = "standard_normal"
 _BOOLS = (bool, np.bool_)
+_TITLE = "Improving bandit"
 _NEIGHBOURS = 16  # arms whose first values are evaluated together
 
 
@@ -165,6 +167,9 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
     - ``horizon_known``: see Episode End.
     - ``validate``: whether to refuse curves outside the model; see
       :func:`gym_fairbandits.curves.check_improving`.
+    - ``render_mode``: ``"ansi"`` (text), ``"rgb_array"`` or ``"human"``; see :meth:`render`.
+    - ``render_reveal``: whether frames may show what the learner does not know: the curves beyond
+      their pulls, and the horizon.
 
     ``reset(options={"instance": ...})`` plays another instance for one episode.
 
@@ -180,7 +185,6 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         80.5
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as `Env` declares it
     num_arms: int
 
     def __init__(
@@ -192,6 +196,7 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         horizon_known: bool = False,
         validate: bool = True,
         render_mode: str | None = None,
+        render_reveal: bool = False,
     ) -> None:
         """Create the environment; see the class for the arguments.
 
@@ -199,7 +204,7 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
             TypeError: If an argument has the wrong type.
             ValueError: If an argument breaks its rule, or a curve is outside the model.
         """
-        self._take_common(horizon, horizon_known, render_mode)
+        self._take_common(horizon, horizon_known, render_mode, render_reveal)
         self.noise_std = checked_float("noise_std", noise_std, at_least=0)
         self.validate = checked_bool("validate", validate)
         self._default_source = self._source = self._make_source(instance, num_arms)
@@ -264,6 +269,8 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         self._reward_sum[arm] += reward
         self._pulled[arm] = self._pulls[arm] = pulled + 1
         self._steps += 1
+        if self._painter is not None:
+            self._keep(arm, pulled + 1, reward)
         terminated = truncated = False
         if self._steps >= self.horizon:
             terminated, truncated = self._end()
@@ -306,6 +313,23 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         if self.horizon_known:
             observation["remaining"] = self._remaining()
         return observation
+
+    def _new_history(self) -> CurveHistory:
+        return CurveHistory(self.num_arms)
+
+    def _scene(self, readouts: dict[str, float]) -> ImprovingScene:
+        return improving_scene(
+            title=_TITLE,
+            steps=self._steps,
+            horizon=self._shown_horizon,
+            readouts=readouts,
+            pulls=self._pulls,
+            reward_sum=self._reward_sum,
+            last_reward=self._last_reward,
+            history=self._history,
+            grid=self._grid if self.render_reveal else None,
+            row=0,
+        )
 
     @property
     def curves(self) -> tuple[Curve, ...]:
@@ -367,6 +391,7 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         horizon_known: bool = False,
         validate: bool = True,
         render_mode: str | None = None,
+        render_reveal: bool = False,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
@@ -376,7 +401,7 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
             TypeError: If an argument has the wrong type.
             ValueError: If an argument breaks its rule, or a curve is outside the model.
         """
-        self._take_common(horizon, horizon_known, render_mode)
+        self._take_common(horizon, horizon_known, render_mode, render_reveal)
         self._take_vector(num_envs, max_episode_steps, autoreset_mode)
         self.noise_std = checked_float("noise_std", noise_std, at_least=0)
         self.validate = checked_bool("validate", validate)
@@ -486,6 +511,29 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
             "last_reward": self._last_reward,
             "last_increment": self._last_increment,
         }
+
+    def _new_history(self) -> CurveHistory:
+        return CurveHistory(self.num_arms)
+
+    def _keep(self, rows: Ints, actions: Ints, rewards: Floats) -> None:
+        pulls = self._pulls[rows, actions]
+        played = zip(*(part.tolist() for part in (rows, actions, pulls, rewards)), strict=True)
+        for row, arm, pull, reward in played:
+            self._histories[row].add(arm, pull, reward)
+
+    def _scene(self, row: int, readouts: dict[str, float]) -> ImprovingScene:
+        return improving_scene(
+            title=self._row_title(_TITLE, row),
+            steps=int(self._steps[row]),
+            horizon=self._shown_horizon,
+            readouts=readouts,
+            pulls=self._pulls[row],
+            reward_sum=self._reward_sum[row],
+            last_reward=self._last_reward[row],
+            history=self._histories[row],
+            grid=self._grid if self.render_reveal else None,
+            row=row,
+        )
 
     @property
     def curves(self) -> tuple[tuple[Curve, ...], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 import gymnasium as gym
@@ -61,7 +62,8 @@ class PolicyRegret(EndMetrics[ObsT, ActT]):
     - ``realized_regret``: ``optimal_return`` minus what was really earned.
     - ``expected_user_returns`` (assignment only): float64 array of shape ``(num_users,)``.
 
-    Rewards and observations pass untouched. An end that a wrapper outside decides (a
+    Rewards and observations pass untouched. If the environment renders, its frames show the regret
+    so far. An end that a wrapper outside decides (a
     ``TimeLimit`` around this one, say) is not seen here; :meth:`regret` answers at any time.
 
     The regret in the paper of Lim, Tan, Soh, T mu* / U - min_u E[S_u], is a minimum of
@@ -90,6 +92,15 @@ class PolicyRegret(EndMetrics[ObsT, ActT]):
         for name in ("optimal_return", "expected_return", "realized_return"):
             if not env.has_wrapper_attr(name):
                 raise TypeError(f"`env` must offer `{name}`, got {env}")
+        if env.render_mode is not None and env.has_wrapper_attr("readouts"):
+            env.get_wrapper_attr("readouts")["policy regret"] = self._shown_regret
+
+    def _shown_regret(self) -> float:
+        """Return the regret for the frames; NaN where it is not known in mid-episode."""
+        try:
+            return self.regret()
+        except ValueError:
+            return math.nan
 
     def regret(self) -> float:
         """Return the policy regret of the steps played so far."""

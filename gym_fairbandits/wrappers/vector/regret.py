@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from gym_fairbandits.wrappers.regret import regret_metrics
@@ -31,6 +34,19 @@ class PolicyRegret(EndMetrics):
         >>> infos["policy_regret"].round(3), infos["_policy_regret"]
         (array([0.   , 0.225]), array([ True,  True]))
     """
+
+    def __init__(self, env: VectorEnv[Any, Any, NDArray[Any]]) -> None:
+        """Wrap a native vector environment of this package; see :class:`EndMetrics`."""
+        super().__init__(env)
+        if env.render_mode is not None:
+            self._bandits.readouts["policy regret"] = self._shown_regret
+
+    def _shown_regret(self) -> Floats:
+        """Return the regret for the frames; NaN where it is not known in mid-episode."""
+        try:
+            return self.regret()
+        except ValueError:
+            return np.full(self.num_envs, np.nan)
 
     def regret(self) -> Floats:
         """Return the policy regret of each row's steps so far; shape ``(num_envs,)``.

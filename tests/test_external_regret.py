@@ -22,6 +22,7 @@ from helpers_envs import IMPROVING_CASES, Root
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gym_fairbandits.agents import FixedArm, Greedy, OracleRotation, StaticOracle, UniformRandom
+from gym_fairbandits.arms import Adversarial
 from gym_fairbandits.curves import Constant, LinearCap
 from gym_fairbandits.evaluation import compare, evaluate
 from gym_fairbandits.wrappers import (
@@ -206,6 +207,28 @@ def test_the_static_oracle_has_no_external_regret_and_linear_policy_regret() -> 
     for name, policy_regret in (("static", 40 * (0.5 - 0.25)), ("rotation", 0.0)):
         assert comparison[name].episodes[KEY] == pytest.approx(0.0, abs=1e-12)
         assert comparison[name].episodes["policy_regret"] == pytest.approx(policy_regret, abs=1e-12)
+
+
+@pytest.mark.parametrize("mode", [None, *AutoresetMode], ids=str)
+def test_the_best_arms_of_each_step_are_those_of_that_step(mode: AutoresetMode | None) -> None:
+    # The best two of three pay 1.5, 0.75 and 1.25 together; the first two 1, 0.5 and 1.25.
+    table = Adversarial([[0.5, 0.5, 1.0], [0.25, 0.25, 0.5], [1.0, 0.25, 0.125]])
+    settings: dict[str, Any] = {"instance": table, "num_users": 2, "horizon": 3}
+    if mode is None:
+        info = play(ExternalRegret(gym.make(EGAL, **settings)), [[0, 1], [1, 0], [0, 1]])[-1]
+        assert info[KEY] == pytest.approx((0.5 + 0.25) / 2, rel=1e-12)
+        return
+    envs = VectorExternalRegret(gym.make_vec(EGAL, 2, autoreset_mode=mode, **settings))
+    envs.reset(seed=0)
+    seen = 0
+    for _ in range(7):
+        infos = envs.step(np.array([[0, 1], [2, 0]]))[4]
+        if KEY in infos:  # row 1 misses what only the last step's second best pays more
+            assert_allclose(infos[KEY], [0.375, 0.0625], rtol=1e-12)
+            seen += 1
+            if mode == AutoresetMode.DISABLED:
+                envs.reset(options={"reset_mask": np.array([True, True])})
+    assert seen == 2
 
 
 # --- What the environments tell -----------------------------------------------------------------

@@ -100,9 +100,9 @@ class KLUCB(Agent):
     index. Knows the law of the rewards, not the horizon. O(K) per step, with some ten evaluations
     of kl.
 
-    Guarantee (theirs): for rewards in [0, 1] whose law does not change,
-    external regret at most ``gap ln T / kl(mean, best mean)`` per worse arm to leading order, which
-    is optimal for Bernoulli rewards. On improving arms there is none on policy regret.
+    Guarantee (theirs): for rewards in [0, 1] whose law does not change, external regret at most
+    ``gap ln T / kl(mean, best mean)`` per worse arm to leading order, which is optimal for
+    Bernoulli rewards. On improving arms there is none on policy regret.
 
     Attributes:
         law: ``"bernoulli"``, for any rewards in [0, 1], or ``"gaussian"``.

@@ -59,6 +59,17 @@ EGAL_AGENTS: dict[str, Callable[[], Agent]] = {
     "EgalUCB": agents.EgalUCB,
     "EgalUCB-played": partial(agents.EgalUCB, c=0.5, update="played"),
     "UniformRandom": agents.UniformRandom,
+    "EgalMOSS": partial(agents.EgalMOSS, horizon=HORIZON),
+    "EgalKLUCB": agents.EgalKLUCB,
+    "EgalKLUCB-gaussian": partial(agents.EgalKLUCB, "gaussian", c=3),
+    "EgalThompson": agents.EgalThompson,
+    "EgalThompson-gaussian": partial(agents.EgalThompson, "gaussian"),
+    "ExploreThenCommit": partial(agents.ExploreThenCommit, horizon=HORIZON),
+    "ExploreThenCommit-gap": partial(agents.ExploreThenCommit, horizon=HORIZON, gap=3.0),
+    "GreedyRotation": agents.GreedyRotation,
+    "CombinatorialUCB": agents.CombinatorialUCB,
+    "PoorestFirst": agents.PoorestFirst,
+    "PhasedElimination": partial(agents.PhasedElimination, horizon=HORIZON),
 }
 IMPROVING_ORACLES: dict[str, Callable[[Any], Agent]] = {"OracleArm": agents.OracleArm}
 EGAL_ORACLES: dict[str, Callable[[Any], Agent]] = {
@@ -79,6 +90,8 @@ RANDOM = {
     "Rexp3-tuned",
     "SlidingWindowThompson",
     "SlidingWindowThompson-tuned",
+    "EgalThompson",
+    "EgalThompson-gaussian",
 }
 HORIZON_AWARE = {
     "Exp3-tuned",
@@ -86,6 +99,10 @@ HORIZON_AWARE = {
     "SlidingWindowUCB-tuned",
     "SlidingWindowThompson-tuned",
     "DiscountedUCB-tuned",
+    "EgalMOSS",
+    "ExploreThenCommit",
+    "ExploreThenCommit-gap",
+    "PhasedElimination",
 }
 
 

@@ -96,7 +96,7 @@ class _Clocked:
         "render_modes": ["human", "rgb_array", "ansi"],
         "render_fps": FRAMES_PER_SECOND,
     }
-    _painter: Painter | None = None
+    _painter: Painter | None = None  # for `close`, if the constructor fails before it is set
     _played: bool
     horizon: int
     horizon_known: bool
@@ -116,8 +116,8 @@ class _Clocked:
         self.render_mode = render_mode
         self.render_reveal = checked_bool("render_reveal", render_reveal)
         self.readouts: dict[str, Callable[[], Any]] = {}
-        if render_mode is not None:
-            self._painter = Painter(render_mode)
+        # Set in any case: `step` finds it quicker than the class's.
+        self._painter = None if render_mode is None else Painter(render_mode)
 
     def _drawing(self) -> Painter | None:
         """Return what draws; warn and return None if there is no render mode.

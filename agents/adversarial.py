@@ -295,8 +295,8 @@ class PermELearn(_BlockLearner):
     (:func:`sinkhorn`, sums within 1e-9 of 1).
 
     Since rewards depend on arms only, this learns which arm suits which place although all places
-    are alike, and so learns more slowly than :class:`ComponentHedge`; see
-    :mod:`gym_fairbandits.agents.adversarial`.
+    are alike, and its bound is above that of :class:`ComponentHedge` by the factor
+    sqrt(K ln K / ln(K / U)); see :mod:`gym_fairbandits.agents.adversarial`.
 
     It knows the horizon, and that rewards lie in [0, 1]: others are taken as they are, but then
     ``eta`` should be given. Nothing is assumed about how they come about. Per block, O(K^2) for

@@ -15,15 +15,20 @@ from .egalitarian_indices import (
 )
 from .egalitarian_steps import CombinatorialUCB, PoorestFirst
 from .exponential import Exp3, Rexp3
-from .improving import AnytimeImproving, FixedArm, Greedy, RoundRobin
-from .oracle import OracleArm, OracleRotation, StaticOracle
+from .improving import AnytimeImproving, FixedArm, Greedy, HorizonAwareImproving, RoundRobin
+from .oracle import GreedyNext, OracleArm, OracleRotation, StaticOracle
+from .random_order import HybridRising, RandomRoundRobin
+from .rising import RCBE, RisingUCB
+from .single_peaked import AnytimeSinglePeaked, SinglePeakedOptimism
 from .windowed import DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
 
 __all__ = [
     "KLUCB",
+    "RCBE",
     "UCB1",
     "Agent",
     "AnytimeImproving",
+    "AnytimeSinglePeaked",
     "CombinatorialUCB",
     "ComponentHedge",
     "DiscountedUCB",
@@ -36,16 +41,22 @@ __all__ = [
     "ExploreThenCommit",
     "FixedArm",
     "Greedy",
+    "GreedyNext",
     "GreedyRotation",
+    "HorizonAwareImproving",
+    "HybridRising",
     "IndexRotation",
     "OracleArm",
     "OracleRotation",
     "PermELearn",
     "PhasedElimination",
     "PoorestFirst",
+    "RandomRoundRobin",
     "Rexp3",
+    "RisingUCB",
     "RotatingAgent",
     "RoundRobin",
+    "SinglePeakedOptimism",
     "SlidingWindowThompson",
     "SlidingWindowUCB",
     "StaticOracle",

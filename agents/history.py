@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .base import Agent, Observation
 
-__all__ = ["HistoryAgent"]
+__all__ = ["HistoryAgent", "RewardLog"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -92,3 +92,37 @@ class HistoryAgent(Agent):
     def _forget(self, mask: Bools | None) -> None:
         if mask is None or len(mask) == len(self._fresh):
             self._fresh[slice(None) if mask is None else mask] = True
+
+
+class RewardLog:
+    """The rewards of every arm in the order of its pulls, row by row; it grows as needed.
+
+    Attributes:
+        counts: Rewards kept per row and arm; int64 array of shape ``(rows, num_arms)``.
+    """
+
+    def __init__(self, rows: int, num_arms: int) -> None:
+        """Create an empty log."""
+        self.counts: Ints = np.zeros((rows, num_arms), dtype=np.int64)
+        self._rewards: Floats = np.zeros((rows, num_arms, 16))
+
+    def clear(self, rows: Ints) -> None:
+        """Forget the rewards of ``rows``."""
+        self.counts[rows] = 0
+
+    def append(self, rows: Ints, arms: Ints, rewards: Floats) -> None:
+        """Add one reward each to ``arms[i]`` of the distinct rows ``rows[i]``."""
+        places = self.counts[rows, arms]
+        if places.max() >= self._rewards.shape[2]:
+            self._rewards = np.concatenate((self._rewards, np.zeros_like(self._rewards)), axis=2)
+        self._rewards[rows, arms, places] = rewards
+        self.counts[rows, arms] = places + 1
+
+    def at(self, rows: Ints, arms: Ints, numbers: Ints) -> Floats:
+        """Return the reward number ``numbers[i]``, from 1, of ``arms[i]`` in row ``rows[i]``."""
+        rewards: Floats = self._rewards[rows, arms, numbers - 1]
+        return rewards
+
+    def of(self, row: int, arm: int) -> Floats:
+        """Return all rewards of one arm, the first one first."""
+        return self._rewards[row, arm, : self.counts[row, arm]].copy()

@@ -1,6 +1,6 @@
 """Policies for improving arms: Algorithm 1 of Patil et al. and what they compare it with.
 
-All of them are anytime: they never read the horizon.
+All but ``HorizonAwareImproving`` are anytime: they never read the horizon.
 """
 
 from __future__ import annotations
@@ -10,12 +10,28 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_float, checked_int
 
-from .base import TIE_TOLERANCE, Agent, Observation, argmax_fewest_pulls
+from .base import (
+    TIE_TOLERANCE,
+    Agent,
+    Observation,
+    argmax_fewest_pulls,
+    checked_horizon,
+    total_steps,
+)
 
-__all__ = ["AnytimeImproving", "FixedArm", "Greedy", "RoundRobin", "optimistic_estimate"]
+__all__ = [
+    "AnytimeImproving",
+    "FixedArm",
+    "Greedy",
+    "HorizonAwareImproving",
+    "RoundRobin",
+    "future_reward",
+    "optimistic_estimate",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def optimistic_estimate(observation: Observation) -> Floats:
@@ -121,3 +137,84 @@ class FixedArm(Agent):
         if not self.arm < num_arms:
             raise ValueError(f"`arm` must be below the number of arms, {num_arms}, got {self.arm}")
         return np.full(rows, self.arm, dtype=np.int64)
+
+
+def future_reward(last: Floats, rise: Floats, steps: Floats) -> Floats:
+    """Return the most that arms with these last rewards can still pay in ``steps`` pulls.
+
+    With diminishing returns a reward v that rose by d rises by at most d each time, and stays at
+    most 1: ``sum of min(1, v + d j) for j = 1..M``. In closed form, with
+    s = min(M, floor((1 - v) / d)) pulls until it is 1: ``s v + d s (s + 1) / 2 + (M - s)``, and
+    ``M v`` if d is not positive. (Heidari, Kearns, Roth 2016; Lindner et al. 2021.)
+
+    Args:
+        last: v, float64 array.
+        rise: d, in the same shape.
+        steps: M, in the same shape.
+    """
+    rises = rise > 0
+    with np.errstate(over="ignore"):
+        until_one = np.floor((1 - last) / np.where(rises, rise, 1.0))
+    count = np.clip(until_one, 0.0, steps)
+    best: Floats = np.where(
+        rises, count * last + rise * (count * (count + 1) / 2) + (steps - count), steps * last
+    )
+    return best
+
+
+class HorizonAwareImproving(Agent):
+    """Elimination of Heidari, Kearns, Roth (2016): drops arms that cannot be the best any more.
+
+    Knows the horizon T; rewards are taken as exact. In phase h every arm left is pulled once, in
+    order. From h = 2 on, with R earned so far, v the last reward and d the last increment, arm i
+    would earn in T pulls at least p_i = R + (T - h) v and at most
+    q_i = R + :func:`future_reward` (v, d, T - h); it is dropped if q_i < max p. The last arm left
+    is pulled to the end. O(k) per step.
+
+    The rule is that of ``increasing.py`` in Lindner et al.'s repository, as the text of the paper
+    was not at hand. That code pulls every arm once before it begins to count, so that its R, v, d
+    lag a pull behind: a dropped arm has one pull more there.
+
+    Guarantee (reported): policy regret o(T), at a rate that depends on the instance.
+
+    Attributes:
+        horizon: T, where the observation has no ``remaining``.
+    """
+
+    def __init__(self, horizon: int | None = None) -> None:
+        """Create the agent.
+
+        Raises:
+            TypeError: If ``horizon`` is not an integer.
+            ValueError: If ``horizon`` is below 1.
+        """
+        super().__init__()
+        self.horizon = checked_horizon(horizon)
+        self._left: Bools = np.zeros((0, 0), dtype=np.bool_)
+
+    def _act(self, observation: Observation) -> Ints:
+        pulls, last = observation["pulls"], observation["last_reward"]
+        steps = pulls.sum(axis=1)
+        length = total_steps(observation, steps, self.horizon)
+        if self._left.shape != pulls.shape:
+            self._left = np.ones(pulls.shape, dtype=np.bool_)
+        self._left[steps == 0] = True
+        fewest = np.where(self._left, pulls, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
+        phase_over = (np.where(self._left, pulls, fewest) == fewest).all(axis=1) & (
+            fewest[:, 0] >= 2
+        )
+        to_come = np.maximum(length[:, None] - fewest, 0).astype(np.float64)
+        at_least = observation["reward_sum"] + to_come * last
+        at_most = observation["reward_sum"] + future_reward(
+            last, observation["last_increment"], to_come
+        )
+        best = np.where(self._left, at_least, -np.inf).max(axis=1, keepdims=True)
+        # Rounding must not drop the best arm itself.
+        possible = at_most >= best - TIE_TOLERANCE * np.maximum(1.0, np.abs(best))
+        self._left &= possible | ~phase_over[:, None]
+        arms: Ints = np.where(self._left, pulls, np.iinfo(np.int64).max).argmin(axis=1)
+        return arms
+
+    def _forget(self, mask: Bools | None) -> None:
+        if mask is None or len(mask) == len(self._left):
+            self._left[slice(None) if mask is None else mask] = True

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_int
 
-from .base import Agent, Observation
+from .base import Agent, Observation, argmax_fewest_pulls
 from .egalitarian import RotatingAgent
 
-__all__ = ["OracleArm", "OracleRotation", "StaticOracle"]
+__all__ = ["GreedyNext", "OracleArm", "OracleRotation", "StaticOracle"]
 
 Ints = NDArray[np.int64]
 
@@ -100,6 +100,32 @@ class OracleArm(Agent):
             # Rows that play on keep their arm: the instance behind them has not changed.
             self._arms = np.where(new, arms, self._arms) if len(self._arms) == len(new) else arms
         return self._arms.copy()
+
+
+class GreedyNext(Agent):
+    """The arm whose next pull pays most in expectation: clairvoyant, but one step ahead only.
+
+    The strongest myopic policy: it knows f_i(N_i + 1) of every arm where others know at most
+    f_i(N_i), and yet a late bloomer never tempts it. Its ratio to the optimum is unbounded. Ties
+    go to the fewest pulls, then the lowest index. O(k) per step, and a question to the environment.
+    """
+
+    def __init__(self, env: Any) -> None:
+        """Create the oracle.
+
+        Args:
+            env: The environment that runs, an ``ImprovingBandit-v0``.
+
+        Raises:
+            TypeError: If ``env`` is another environment.
+        """
+        super().__init__()
+        self._env = env
+        _read(env, "noise_std")  # only improving arms have it
+
+    def _act(self, observation: Observation) -> Ints:
+        rewards = np.array(_call(self._env, "next_expected_rewards"), dtype=np.float64)
+        return argmax_fewest_pulls(rewards, observation["pulls"])
 
 
 class OracleRotation(RotatingAgent):

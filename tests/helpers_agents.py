@@ -37,6 +37,16 @@ IMPROVING_AGENTS: dict[str, Callable[[], Agent]] = {
     "Greedy": agents.Greedy,
     "FixedArm": partial(agents.FixedArm, 1),
     "UniformRandom": agents.UniformRandom,
+    "HorizonAwareImproving": partial(agents.HorizonAwareImproving, horizon=HORIZON),
+    "SinglePeakedOptimism": partial(agents.SinglePeakedOptimism, horizon=HORIZON),
+    "SinglePeakedOptimism-pulled": partial(agents.SinglePeakedOptimism, "pulled", horizon=HORIZON),
+    "AnytimeSinglePeaked": agents.AnytimeSinglePeaked,
+    "RisingUCB": agents.RisingUCB,
+    "RisingUCB-restless": partial(agents.RisingUCB, sigma=0.0, restless=True),
+    "RCBE": partial(agents.RCBE, sigma=0.0),
+    "RandomRoundRobin": agents.RandomRoundRobin,
+    "RandomRoundRobin-optimum": partial(agents.RandomRoundRobin, optimum=0.9, tau=20),
+    "HybridRising": partial(agents.HybridRising, optimum=0.9, budget=12, horizon=HORIZON),
     "UCB1": agents.UCB1,
     "KLUCB": agents.KLUCB,
     "KLUCB-gaussian": partial(agents.KLUCB, "gaussian", c=3),
@@ -71,7 +81,10 @@ EGAL_AGENTS: dict[str, Callable[[], Agent]] = {
     "PoorestFirst": agents.PoorestFirst,
     "PhasedElimination": partial(agents.PhasedElimination, horizon=HORIZON),
 }
-IMPROVING_ORACLES: dict[str, Callable[[Any], Agent]] = {"OracleArm": agents.OracleArm}
+IMPROVING_ORACLES: dict[str, Callable[[Any], Agent]] = {
+    "OracleArm": agents.OracleArm,
+    "GreedyNext": agents.GreedyNext,
+}
 EGAL_ORACLES: dict[str, Callable[[Any], Agent]] = {
     "OracleRotation": agents.OracleRotation,
     "StaticOracle": agents.StaticOracle,
@@ -92,6 +105,9 @@ RANDOM = {
     "SlidingWindowThompson-tuned",
     "EgalThompson",
     "EgalThompson-gaussian",
+    "RandomRoundRobin",
+    "RandomRoundRobin-optimum",
+    "HybridRising",
 }
 HORIZON_AWARE = {
     "Exp3-tuned",
@@ -99,6 +115,11 @@ HORIZON_AWARE = {
     "SlidingWindowUCB-tuned",
     "SlidingWindowThompson-tuned",
     "DiscountedUCB-tuned",
+    "HorizonAwareImproving",
+    "SinglePeakedOptimism",
+    "SinglePeakedOptimism-pulled",
+    "RandomRoundRobin",
+    "HybridRising",
     "EgalMOSS",
     "ExploreThenCommit",
     "ExploreThenCommit-gap",

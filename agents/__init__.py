@@ -16,8 +16,9 @@ from .egalitarian_indices import (
 from .egalitarian_steps import CombinatorialUCB, PoorestFirst
 from .exponential import Exp3, Rexp3
 from .improving import AnytimeImproving, FixedArm, Greedy, HorizonAwareImproving, RoundRobin
-from .oracle import GreedyNext, OracleArm, OracleRotation, StaticOracle
+from .oracle import GreedyNext, OracleArm, OracleRotation, OracleSchedule, StaticOracle
 from .random_order import HybridRising, RandomRoundRobin
+from .registry import agent_class, available, knowledge, make, ready, register
 from .rising import RCBE, RisingUCB
 from .single_peaked import AnytimeSinglePeaked, SinglePeakedOptimism
 from .windowed import DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
@@ -48,6 +49,7 @@ __all__ = [
     "IndexRotation",
     "OracleArm",
     "OracleRotation",
+    "OracleSchedule",
     "PermELearn",
     "PhasedElimination",
     "PoorestFirst",
@@ -62,5 +64,11 @@ __all__ = [
     "StaticOracle",
     "ThompsonSampling",
     "UniformRandom",
+    "agent_class",
     "argmax_fewest_pulls",
+    "available",
+    "knowledge",
+    "make",
+    "ready",
+    "register",
 ]

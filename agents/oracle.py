@@ -1,7 +1,7 @@
 """Policies that know the instance: the yardsticks of every comparison.
 
 An oracle is constructed from the environment that runs (scalar or vector, wrapped or not) and
-reads its instance again whenever an episode begins. It asks by name and imports no environment.
+reads its instance again whenever an episode begins.
 """
 
 from __future__ import annotations
@@ -15,65 +15,19 @@ from gym_fairbandits._checks import checked_int
 
 from .base import Agent, Observation, argmax_fewest_pulls
 from .egalitarian import RotatingAgent
+from .running import call, episode_length, read
 
-__all__ = ["GreedyNext", "OracleArm", "OracleRotation", "StaticOracle"]
+__all__ = ["GreedyNext", "OracleArm", "OracleRotation", "OracleSchedule", "StaticOracle"]
 
 Ints = NDArray[np.int64]
-
-
-def _call(env: Any, name: str, *arguments: Any) -> list[Any]:
-    """Call a method of every environment behind ``env`` and return the answers.
-
-    Only names and plain values cross to environments in other processes: not everything there
-    can be pickled, and what a worker raises is fatal to it.
-    """
-    if _is_native(env):
-        return list(getattr(env.unwrapped, name)(*arguments))
-    if hasattr(env, "env_method"):  # a VecEnv of Stable-Baselines3
-        return list(env.env_method(name, *arguments))
-    if hasattr(env.unwrapped, "call"):  # sync or async
-        return list(env.unwrapped.call(name, *arguments))
-    return [env.get_wrapper_attr(name)(*arguments)]
-
-
-def _is_native(env: Any) -> bool:
-    inner = getattr(env, "unwrapped", None)
-    return hasattr(inner, "num_envs") and not (hasattr(inner, "call") or hasattr(env, "env_method"))
-
-
-def _read(env: Any, name: str) -> Any:
-    """Return an attribute that all environments behind ``env`` share.
-
-    Raises:
-        TypeError: If ``env`` is no environment, or none that has it.
-    """
-    try:
-        if _is_native(env):
-            return getattr(env.unwrapped, name)
-        if all(_call(env, "has_wrapper_attr", name)):
-            return _call(env, "get_wrapper_attr", name)[0]
-    except AttributeError:
-        pass
-    raise TypeError(f"`env` must be an environment that has `{name}`, got {env!r}")
-
-
-def _episode_length(env: Any) -> int:
-    """Return after how many steps an episode of ``env`` ends, time limits included."""
-    limits = [int(_read(env, "horizon"))]
-    for name in ("max_episode_steps", "_max_episode_steps"):  # native; Gymnasium's TimeLimit
-        try:
-            limit = _read(env, name)
-        except TypeError:
-            continue
-        if limit not in (None, -1):
-            limits.append(int(limit))
-    return min(limits)
 
 
 class OracleArm(Agent):
     """Pulls the arm that is best for the episode's length throughout: the offline optimum.
 
-    Its policy regret is 0 if arms do not decrease (Patil et al., Appendix B).
+    Its policy regret is 0 if arms do not decrease (Patil et al., Appendix B). If arms decrease,
+    the optimum may need several of them, and this is only the best policy that stays with one:
+    :class:`OracleSchedule` plays the optimum.
     """
 
     def __init__(self, env: Any, steps: int | None = None) -> None:
@@ -89,17 +43,55 @@ class OracleArm(Agent):
         """
         super().__init__()
         self._env = env
-        self._length = _episode_length(env) if steps is None else checked_int("steps", steps, 0)
+        self._length = episode_length(env) if steps is None else checked_int("steps", steps, 0)
         self._arms: Ints = np.zeros(0, dtype=np.int64)
-        _read(env, "noise_std")  # only improving arms have it
+        read(env, "noise_std")  # only improving arms have it
 
     def _act(self, observation: Observation) -> Ints:
         new = observation["pulls"].sum(axis=1) == 0
         if new.any() or len(self._arms) != len(new):
-            arms = np.array(_call(self._env, "optimal_arm", self._length), dtype=np.int64)
+            arms = np.array(call(self._env, "optimal_arm", self._length), dtype=np.int64)
             # Rows that play on keep their arm: the instance behind them has not changed.
             self._arms = np.where(new, arms, self._arms) if len(self._arms) == len(new) else arms
         return self._arms.copy()
+
+
+class OracleSchedule(Agent):
+    """Pulls each arm as often as the best schedule of the episode's length does.
+
+    Its policy regret is 0 on any rested arms, whether they rise or fall; the order of pulls does
+    not matter, so it goes through the arms one by one. O(k) per step; the schedule is made once
+    per episode, see :func:`gym_fairbandits.optimum.rested_optimum`.
+    """
+
+    def __init__(self, env: Any, steps: int | None = None) -> None:
+        """Create the oracle.
+
+        Args:
+            env: The environment that runs, an ``ImprovingBandit-v0``.
+            steps: The number of steps to be best for; the episode's length by default. Beyond
+                it the arm of the most pulls is pulled.
+
+        Raises:
+            TypeError: If ``env`` is another environment, or ``steps`` is not an integer.
+            ValueError: If ``steps`` is negative.
+        """
+        super().__init__()
+        self._env = env
+        self._length = episode_length(env) if steps is None else checked_int("steps", steps, 0)
+        self._schedule: Ints = np.zeros((0, 0), dtype=np.int64)
+        read(env, "noise_std")  # only improving arms have it
+
+    def _act(self, observation: Observation) -> Ints:
+        pulls = observation["pulls"]
+        new = pulls.sum(axis=1) == 0
+        if new.any() or self._schedule.shape != pulls.shape:
+            schedule = np.array(call(self._env, "optimal_pulls", self._length), dtype=np.int64)
+            keep = self._schedule.shape == schedule.shape
+            self._schedule = np.where(new[:, None], schedule, self._schedule) if keep else schedule
+        left = pulls < self._schedule
+        arms: Ints = np.where(left.any(axis=1), left.argmax(axis=1), self._schedule.argmax(axis=1))
+        return arms
 
 
 class GreedyNext(Agent):
@@ -121,10 +113,10 @@ class GreedyNext(Agent):
         """
         super().__init__()
         self._env = env
-        _read(env, "noise_std")  # only improving arms have it
+        read(env, "noise_std")  # only improving arms have it
 
     def _act(self, observation: Observation) -> Ints:
-        rewards = np.array(_call(self._env, "next_expected_rewards"), dtype=np.float64)
+        rewards = np.array(call(self._env, "next_expected_rewards"), dtype=np.float64)
         return argmax_fewest_pulls(rewards, observation["pulls"])
 
 
@@ -149,8 +141,8 @@ class OracleRotation(RotatingAgent):
             TypeError: If ``env`` is another environment.
         """
         self._env = env
-        self._env_capacity = int(_read(env, "capacity"))
-        self._length = _episode_length(env)
+        self._env_capacity = int(read(env, "capacity"))
+        self._length = episode_length(env)
         super().__init__()
 
     def _act(self, observation: Observation) -> Ints:
@@ -163,7 +155,7 @@ class OracleRotation(RotatingAgent):
         return -(-num_users // self._env_capacity)
 
     def _choose(self, observation: Observation, steps: Ints, rows: Ints, count: int) -> Ints:
-        slots = np.array(_call(self._env, "optimal_slots", self._length), dtype=np.int64)[rows]
+        slots = np.array(call(self._env, "optimal_slots", self._length), dtype=np.int64)[rows]
         return slots[:, :: self.capacity]
 
 
@@ -185,13 +177,13 @@ class StaticOracle(Agent):
         """
         super().__init__()
         self._env = env
-        self._length = _episode_length(env)
-        self._slots: Ints = np.zeros((0, int(_read(env, "num_users"))), dtype=np.int64)
+        self._length = episode_length(env)
+        self._slots: Ints = np.zeros((0, int(read(env, "num_users"))), dtype=np.int64)
 
     def _act(self, observation: Observation) -> Ints:
         new = observation["pulls"].sum(axis=1) == 0
         if new.any() or self._slots.shape != observation["user_reward_sum"].shape:
-            slots = np.array(_call(self._env, "optimal_slots", self._length), dtype=np.int64)
+            slots = np.array(call(self._env, "optimal_slots", self._length), dtype=np.int64)
             keep = self._slots.shape == slots.shape
             self._slots = np.where(new[:, None], slots, self._slots) if keep else slots
         return self._slots.copy()

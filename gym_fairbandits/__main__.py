@@ -1,0 +1,194 @@
+"""The command line: ``python -m gym_fairbandits --help``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from gym_fairbandits import agents, instances
+from gym_fairbandits.evaluation import Entry, EvaluationError, compare
+from gym_fairbandits.wrappers import FairnessMetrics, PolicyRegret
+
+ENVIRONMENTS = {
+    "ImprovingBandit-v0": "pull one of k arms whose reward rises with its pulls (Patil et al.)",
+    "EgalAssign-v0": "assign users to arms; the worst-off user counts (Lim, Tan, Soh)",
+}
+INSTANCES: dict[str, Mapping[str, Any]] = {
+    "ImprovingBandit-v0": instances.IMPROVING,
+    "EgalAssign-v0": instances.EGALITARIAN,
+}
+SUMMARY = ("policy_regret", "optimal_return", "expected_return", "competitive_ratio")
+EXAMPLES = """\
+examples:
+  python -m gym_fairbandits agents EgalAssign-v0
+  python -m gym_fairbandits play ImprovingBandit-v0 --agent greedy instance=early_vs_late
+  python -m gym_fairbandits compare EgalAssign-v0 --agents egal-ucb,uniform-random horizon=2000
+"""
+ARGUMENTS_HELP = (
+    "arguments of the environment, such as horizon=500 or "
+    """'instance={"name": "gaussian", "variance": 0.1}'"""
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit code: 0, or 2 after a mistake, told in one line."""
+    parser = _parser()
+    # `env_kwargs` may stand anywhere; argparse finds them only beside the environment.
+    options, rest = parser.parse_known_args(arguments)
+    if rest and (not hasattr(options, "env_kwargs") or any(word[0] == "-" for word in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        if rest:
+            options.env_kwargs = [*options.env_kwargs, *rest]
+        options.run(options)
+    except (EvaluationError, ImportError, OSError, TypeError, ValueError, gym.error.Error) as error:
+        told = " ".join(str(error).split())
+        print(f"{parser.prog} {options.command}: error: {told}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m gym_fairbandits",
+        description="Fair bandits: list what there is, watch an agent play, compare agents.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+
+    command = commands.add_parser("envs", help="list the environments")
+    command.set_defaults(run=_envs)
+
+    for name, run in (("agents", _agents), ("instances", _instances)):
+        command = commands.add_parser(name, help=f"list the {name} by name")
+        command.add_argument("env", nargs="?", choices=ENVIRONMENTS, help="of this one; all")
+        command.set_defaults(run=run)
+
+    command = commands.add_parser("play", help="watch an agent play an episode")
+    command.add_argument("env", choices=ENVIRONMENTS)
+    command.add_argument("--agent", required=True, help="its name; see `agents`")
+    command.add_argument(
+        "--with",
+        dest="parameters",
+        action="append",
+        default=[],
+        metavar="name=value",
+        help="a parameter of the agent; may be repeated",
+    )
+    command.add_argument("--render", choices=("human", "ansi", "none"), default="ansi")
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--fps", type=float, default=10.0, help="frames per second; 10")
+    command.add_argument("--every", type=int, default=1, help="draw every n-th step (ansi); 1")
+    command.add_argument("env_kwargs", nargs="*", metavar="name=value", help=ARGUMENTS_HELP)
+    command.set_defaults(run=_play)
+
+    command = commands.add_parser("compare", help="play several agents on the same episodes")
+    command.add_argument("env", choices=ENVIRONMENTS)
+    command.add_argument("--agents", help="names with commas between; all that play it by default")
+    command.add_argument("--num-episodes", type=int, default=100)
+    command.add_argument("--seed", type=int, default=0)
+    command.add_argument("--jobs", type=int, default=None, help="processes; 1")
+    command.add_argument("--csv", type=Path, help="write all episodes to this file")
+    command.add_argument("--no-progress", action="store_true", help="show no progress bar")
+    command.add_argument("env_kwargs", nargs="*", metavar="name=value", help=ARGUMENTS_HELP)
+    command.set_defaults(run=_compare)
+    return parser
+
+
+def _envs(options: argparse.Namespace) -> None:
+    _list(ENVIRONMENTS)
+
+
+def _agents(options: argparse.Namespace) -> None:
+    for env_id in [options.env] if options.env else ENVIRONMENTS:
+        print(f"{env_id}:")
+        _list(agents.available(env_id))
+
+
+def _instances(options: argparse.Namespace) -> None:
+    for env_id in [options.env] if options.env else ENVIRONMENTS:
+        print(f"{env_id}:")
+        _list({name: _first_line(build) for name, build in INSTANCES[env_id].items()})
+
+
+def _first_line(thing: Any) -> str:
+    return (thing.__doc__ or "").strip().partition("\n")[0]
+
+
+def _list(lines: dict[str, str]) -> None:
+    width = max(map(len, lines))
+    for name, told in lines.items():
+        print(f"  {name:<{width}}  {told}")
+
+
+def _play(options: argparse.Namespace) -> None:
+    agents.agent_class(options.agent, options.env)  # an unknown name fails before a window opens
+    mode = None if options.render == "none" else options.render
+    every = max(1, options.every)
+    made: Any = gym.make(options.env, render_mode=mode, **_named(options.env_kwargs))
+    env = FairnessMetrics(PolicyRegret(made))
+    try:
+        agent = agents.make(options.agent, env=env, **_named(options.parameters))
+        agent.reset(seed=options.seed)
+        observation, info = env.reset(seed=options.seed)
+        ended, step = False, 0
+        while not ended:
+            observation, _, terminated, truncated, info = env.step(agent.act(observation))
+            ended, step = terminated or truncated, step + 1
+            if mode == "ansi" and (ended or step % every == 0):
+                print(env.render(), flush=True)
+                if sys.stdout.isatty():
+                    time.sleep(1 / options.fps)
+        print(f"{options.agent}, {step} steps")
+        for name, value in info.items():
+            if isinstance(value, float):
+                print(f"  {name.replace('_', ' ')}: {value:.4g}")
+    finally:
+        env.close()
+
+
+def _compare(options: argparse.Namespace) -> None:
+    names = options.agents.split(",") if options.agents else agents.ready(options.env)
+    for name in names:
+        agents.agent_class(name, options.env)  # an unknown name fails before anything is played
+    comparison = compare(
+        {name: Entry(factory=partial(agents.make, name)) for name in names},
+        options.env,
+        num_episodes=options.num_episodes,
+        seed=options.seed,
+        n_jobs=options.jobs,
+        progress=not options.no_progress,
+        **_named(options.env_kwargs),
+    )
+    print(comparison.table())
+    if options.csv:
+        comparison.to_csv(options.csv)
+
+
+def _named(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return ``{"horizon": 500}`` for ``["horizon=500"]``; a value is JSON, else a string."""
+    kwargs = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"arguments must be name=value, got {pair!r}")
+        try:
+            kwargs[name] = json.loads(
+                {"True": "true", "False": "false", "None": "null"}.get(text, text)
+            )
+        except json.JSONDecodeError:
+            kwargs[name] = text
+    return kwargs
+
+
+if __name__ == "__main__":
+    sys.exit(main())

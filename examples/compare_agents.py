@@ -4,11 +4,14 @@ Run with the extra `eval` installed::
 
     python examples/compare_agents.py
     python examples/compare_agents.py --num-episodes 500 --output results
+    python examples/compare_agents.py --all        # every agent that the package has
+    python examples/compare_agents.py --learned    # and PPO, trained first; needs the extra `sb3`
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from cli import parse
 from tqdm import tqdm
 
 from gym_fairbandits import agents
-from gym_fairbandits.evaluation import Comparison, compare
+from gym_fairbandits.evaluation import Comparison, Entry, compare
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Arguments:
     seed: int = 0
     improving_horizon: int = 1000
     egal_horizon: int = 5000
+    all: bool = False  # every agent of the package, not only the papers' own
+    learned: bool = False  # PPO too, on a setting of its own for each environment
     output: Path = Path()
 
 
@@ -47,6 +52,8 @@ class Setting:
     policies: dict[str, Any]
     metrics: tuple[str, ...]
 
+
+HELD_OUT = 1_000_000  # no seed that PPO was trained on
 
 LEGENDS = {
     "ImprovingBandit-v0": (
@@ -71,6 +78,30 @@ EGAL_METRICS = (
 )
 
 
+PAPERS = {
+    "ImprovingBandit-v0": {
+        "OracleArm": agents.OracleArm,
+        "AnytimeImproving": agents.AnytimeImproving(),
+        "RoundRobin": agents.RoundRobin(),
+        "Greedy": agents.Greedy(),
+        "UniformRandom": agents.UniformRandom(),
+    },
+    "EgalAssign-v0": {
+        "OracleRotation": agents.OracleRotation,
+        "EgalUCB": agents.EgalUCB(),
+        "StaticOracle": agents.StaticOracle,
+        "UniformRandom": agents.UniformRandom(),
+    },
+}
+
+
+def players(env_id: str, everyone: bool) -> dict[str, Any]:
+    """Return the policies of an environment by name: the papers' own, or all there are."""
+    if not everyone:
+        return PAPERS[env_id]
+    return {name: Entry(factory=partial(agents.make, name)) for name in agents.ready(env_id)}
+
+
 def settings(arguments: Arguments) -> list[Setting]:
     """Return what is compared."""
     improving: dict[str, dict[str, Any]] = {
@@ -85,33 +116,32 @@ def settings(arguments: Arguments) -> list[Setting]:
         "gaussian, variance 0.1": {"instance": {"name": "gaussian", "variance": 0.1}},
         "two_level": {"instance": "two_level"},
     }
-    return [
-        Setting(
-            "ImprovingBandit-v0",
-            arguments.improving_horizon,
-            improving,
-            {
-                "OracleArm": agents.OracleArm,
-                "AnytimeImproving": agents.AnytimeImproving(),
-                "RoundRobin": agents.RoundRobin(),
-                "Greedy": agents.Greedy(),
-                "UniformRandom": agents.UniformRandom(),
-            },
-            IMPROVING_METRICS,
-        ),
-        Setting(
-            "EgalAssign-v0",
-            arguments.egal_horizon,
-            egal,
-            {
-                "OracleRotation": agents.OracleRotation,
-                "EgalUCB": agents.EgalUCB(),
-                "StaticOracle": agents.StaticOracle,
-                "UniformRandom": agents.UniformRandom(),
-            },
-            EGAL_METRICS,
-        ),
+    chosen = [
+        ("ImprovingBandit-v0", arguments.improving_horizon, improving, IMPROVING_METRICS),
+        ("EgalAssign-v0", arguments.egal_horizon, egal, EGAL_METRICS),
     ]
+    return [
+        Setting(env_id, horizon, instances, players(env_id, arguments.all), metrics)
+        for env_id, horizon, instances, metrics in chosen
+    ]
+
+
+def learned_settings(arguments: Arguments) -> list[Setting]:
+    """Return a setting per environment that PPO was trained for; trains it if it is not there."""
+    from learning import EGAL, IMPROVING, linear_caps, trained
+
+    chosen = [
+        (IMPROVING, "linear caps, 5 arms", linear_caps, {"num_arms": 5}, 100, IMPROVING_METRICS),
+        (EGAL, "bernoulli", "bernoulli", {}, 1000, EGAL_METRICS),
+    ]
+    made = []
+    for recipe, title, instance, sizes, horizon, metrics in chosen:
+        env_kwargs: dict[str, Any] = {"instance": instance, **sizes}
+        path = arguments.output / "learned" / f"{recipe.env_id}.zip"
+        model, _ = trained(recipe, path, arguments.seed, horizon=horizon, **env_kwargs)
+        policies = {"PPO": recipe.entry(model), **players(recipe.env_id, arguments.all)}
+        made.append(Setting(recipe.env_id, horizon, {title: env_kwargs}, policies, metrics))
+    return made
 
 
 def run(setting: Setting, arguments: Arguments) -> dict[str, Comparison]:
@@ -125,7 +155,7 @@ def run(setting: Setting, arguments: Arguments) -> dict[str, Comparison]:
                 setting.policies,
                 setting.env_id,
                 num_episodes=arguments.num_episodes,
-                seed=arguments.seed,
+                seed=HELD_OUT + arguments.seed,
                 checkpoints=checkpoints,
                 progress=bar,
                 horizon=setting.horizon,
@@ -173,7 +203,8 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
 
     panels, frames = [], []
-    for setting in settings(arguments):
+    chosen = settings(arguments) + (learned_settings(arguments) if arguments.learned else [])
+    for setting in chosen:
         results = run(setting, arguments)
         panels.append((setting, results))
         print(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -147,3 +150,33 @@ def train(recipe: Recipe, seed: int, total_steps: int = 0, **env_kwargs: Any) ->
     )
     model.learn(steps, callback=_Bar(steps, f"{recipe.env_id}, seed {seed}"))
     return model
+
+
+def trained(
+    recipe: Recipe, path: Path, seed: int, total_steps: int = 0, **env_kwargs: Any
+) -> tuple[PPO, dict[str, Any]]:
+    """Return the model at ``path``, trained and saved there first if it is missing.
+
+    Args:
+        recipe: How to learn.
+        path: The file of the model, ``.zip``; beside it lies a ``.json`` with what it took.
+        seed: See :func:`train`.
+        total_steps: See :func:`train`.
+        **env_kwargs: Arguments of the environment.
+
+    Returns:
+        The model, and ``steps``, ``wall_seconds`` and ``cpu_seconds`` of its training.
+    """
+    record = path.with_suffix(".json")
+    if not record.exists():
+        wall, cpu = time.perf_counter(), time.process_time()
+        model = train(recipe, seed, total_steps, **env_kwargs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model.save(path)
+        details = {
+            "steps": int(model.num_timesteps),
+            "wall_seconds": time.perf_counter() - wall,
+            "cpu_seconds": time.process_time() - cpu,
+        }
+        record.write_text(json.dumps(details), encoding="utf-8")
+    return PPO.load(path, device="cpu"), json.loads(record.read_text(encoding="utf-8"))

@@ -16,7 +16,6 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import FlattenObservation
 
-import gym_fairbandits  # noqa: F401 - registers the environments
 from gym_fairbandits.wrappers import SequentialAssignment
 
 
@@ -49,15 +48,21 @@ class MaskedObservation(gym.Wrapper[Any, Any, Any, Any]):
         return self._masked(observation), reward, terminated, truncated, info
 
 
+# RLlib makes environments in processes of its own, where nobody has imported the package: ids with
+# the package's name in front import it.
+
+
 def improving(config: dict[str, Any]) -> gym.Env[Any, Any]:
     """Return an environment for RLlib: flat observations."""
-    return FlattenObservation(gym.make("ImprovingBandit-v0", **config))
+    return FlattenObservation(gym.make("gym_fairbandits:ImprovingBandit-v0", **config))
 
 
 def egalitarian(config: dict[str, Any]) -> gym.Env[Any, Any]:
     """Return an environment for RLlib: one user per step, the mask in the observation."""
     return MaskedObservation(
-        FlattenObservation(SequentialAssignment(gym.make("EgalAssign-v0", **config)))
+        FlattenObservation(
+            SequentialAssignment(gym.make("gym_fairbandits:EgalAssign-v0", **config))
+        )
     )
 
 
@@ -68,9 +73,11 @@ def main() -> None:
 
     register_env("ImprovingBandit", improving)
     register_env("EgalAssign", egalitarian)
-    config = PPOConfig().environment(
+    config = PPOConfig()
+    config.environment(
         "ImprovingBandit", env_config={"horizon": 100, "num_arms": 5, "horizon_known": True}
     )
+    config.env_runners(num_env_runners=0)  # in this process: two cores are enough
     algorithm = config.build_algo()
     for iteration in range(3):
         result = algorithm.train()

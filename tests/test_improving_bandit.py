@@ -372,7 +372,7 @@ def test_nothing_observed_tells_an_unknown_horizon() -> None:
         assert_identical(short.step(action), long.step(action))
 
 
-def test_general_curves_play_without_validation_but_have_no_optimum_yet() -> None:
+def test_general_curves_play_without_validation() -> None:
     with pytest.raises(ValueError, match=r"arm 0 leaves \[0, 1\].*`validate=False`"):
         make(instance=PEAKED)
     env = make(instance=PEAKED, validate=False, horizon=8)
@@ -380,18 +380,18 @@ def test_general_curves_play_without_validation_but_have_no_optimum_yet() -> Non
     rewards = [env.step(arm)[1] for arm in (0, 0, 0, 0, 0, 0, 1, 2)]
     assert rewards == [0.0, 0.5, 1.5, 0.25, -0.5, -0.5, -0.25, 0.75]
     assert env.unwrapped.expected_return() == env.unwrapped.realized_return() == 1.75
-    with pytest.raises(NotImplementedError, match="decrease"):
-        env.unwrapped.optimal_return()
+    # The first arm up to its peak, 2.0, and the third, 0.75 + 0.5 + 3 * 0.25.
+    assert env.unwrapped.optimal_return() == 4.0
 
 
-def test_arms_that_fall_only_beyond_the_steps_asked_for_have_an_optimum() -> None:
+def test_arms_may_fall_within_the_steps_asked_for_or_beyond_them() -> None:
     env = make(instance=[Tabulated((0.25, 0.5, 0.25)), Constant(0.375)], validate=False)
     env.reset(seed=0)
     env.step(0)
     assert env.unwrapped.optimal_return() == 0.375
     assert env.unwrapped.optimal_return(2) == 0.75
-    with pytest.raises(NotImplementedError, match="decrease"):
-        env.unwrapped.optimal_return(3)
+    assert env.unwrapped.optimal_return(3) == 0.375 * 3
+    assert env.unwrapped.optimal_return(4) == 1.5
 
 
 def test_long_pulls_of_one_arm_stay_on_its_curve() -> None:

@@ -331,13 +331,14 @@ def test_realized_regret_of_an_assignment_is_that_of_the_return(objective: str) 
         assert info["expected_return"] == info["expected_user_returns"].min()
 
 
-def test_an_optimum_that_is_not_known_is_an_error_and_not_a_number() -> None:
-    falling = [Tabulated((0.5, 0.2)), Constant(0.1)]
+def test_arms_that_fall_are_measured_against_the_best_share_of_pulls() -> None:
+    falling = [Tabulated((0.5, 0.25)), Constant(0.375)]
     env = improving(instance=falling, horizon=2, validate=False)
     env.reset(seed=0)
     env.step(0)
-    with pytest.raises(NotImplementedError, match="arms that decrease is not implemented"):
-        env.step(0)
+    info = env.step(0)[-1]
+    assert (info["optimal_return"], info["expected_return"]) == (0.875, 0.75)
+    assert info["policy_regret"] == 0.125
 
 
 # --- Among other wrappers -----------------------------------------------------------------------
@@ -456,7 +457,7 @@ def test_the_wrapper_is_rebuilt_from_the_json_of_a_spec() -> None:
     )
     assert env.spec is not None
     text = env.spec.to_json()
-    assert json.loads(text)["additional_wrappers"][0]["kwargs"] == {}
+    assert json.loads(text)["additional_wrappers"][0]["kwargs"] == {"benchmark": "paper"}
     again = gym.make(EnvSpec.from_json(text))
     assert again.has_wrapper_attr("regret")
     assert play(again, [1, 0, 0])[-1] == play(env, [1, 0, 0])[-1]

@@ -50,6 +50,9 @@ class Record(Protocol):
     def optimal_return(self, steps: int | None = None) -> Floats:
         """Return the offline optimum of the steps played, or of ``steps``; shape ``(n,)``."""
 
+    def exact_optimal_return(self, steps: int | None = None) -> Floats:
+        """Return what the best schedule of so many steps reaches; shape ``(n,)``."""
+
     def expected_return(self) -> Floats:
         """Return the expected return of the actions taken; shape ``(n,)``."""
 
@@ -271,10 +274,23 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
 
         Raises:
             gymnasium.error.ResetNeeded: Before the first ``reset``.
-            NotImplementedError: If an improving arm decreases within them, or assignment arms
-                react to what is played and ``steps`` is not what was played.
+            NotImplementedError: If assignment arms react to what is played and ``steps`` is not
+                what was played.
+            ValueError: If rested arms decrease and are too long for an exact optimum.
         """
         return float(self._record().optimal_return(steps)[0])
+
+    def exact_optimal_return(self, steps: int | None = None) -> float:
+        """Return what the best schedule of ``steps`` steps, by default of those played, reaches.
+
+        Of improving arms it is :meth:`optimal_return`; of assignment arms,
+        :func:`gym_fairbandits.optimum.max_min_assignment`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            ValueError: If it is not known exactly: the message says why.
+        """
+        return float(self._record().exact_optimal_return(steps)[0])
 
     def expected_return(self) -> float:
         """Return the expected return of the actions taken in this episode."""
@@ -712,9 +728,18 @@ class BanditVectorEnv(
 
         Raises:
             gymnasium.error.ResetNeeded: Before the first ``reset``.
-            NotImplementedError: As in the scalar environment.
+            NotImplementedError: As in the scalar environment; ValueError too.
         """
         return self._answer("optimal_return", rows, steps)
+
+    def exact_optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
+        """Return what each row's best schedule reaches; see :meth:`optimal_return`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            ValueError: If it is not known exactly for a row: the message says why.
+        """
+        return self._answer("exact_optimal_return", rows, steps)
 
     def expected_return(self, rows: Bools | None = None) -> Floats:
         """Return the expected return of the actions taken; see :meth:`optimal_return`."""

@@ -24,7 +24,12 @@ from gym_fairbandits.envs._core import (
     observation_box,
 )
 from gym_fairbandits.envs.rendering.scene import AssignmentHistory, EgalScene, egal_scene
-from gym_fairbandits.optimum import best_slots, egalitarian_optimum
+from gym_fairbandits.optimum import (
+    best_fixed_set_optimum,
+    best_slots,
+    egalitarian_optimum,
+    max_min_assignment,
+)
 from gym_fairbandits.spaces import Assignment, check_assignment, check_assignments
 
 __all__ = ["EgalAssignEnv", "EgalAssignVectorEnv", "EgalRecord", "Varied", "objective_value"]
@@ -120,6 +125,33 @@ class EgalRecord:
             for place, row in enumerate(self.varied.rows.tolist()):
                 offers = self.varied.offers_of(place, int(self.steps[row]), steps)
                 values[row] = best_fixed_set_optimum(offers, num_users, self.capacity)
+        return values
+
+    def exact_optimal_return(self, steps: int | None = None) -> Floats:
+        """Return what the best schedule of ``steps`` steps, or as many as were played, reaches.
+
+        Raises:
+            ValueError: If arms vary, or :func:`gym_fairbandits.optimum.max_min_assignment` is
+                not exact.
+        """
+        if self.varied is not None:
+            raise ValueError('`benchmark="exact"` must be used with arms whose means do not vary')
+        if self.objective == "utilitarian":
+            return self.optimal_return(steps)
+        num_users = self.counts.shape[1]
+        lengths = self.steps
+        if steps is not None:
+            lengths = np.full_like(lengths, checked_int("steps", steps, minimum=0))
+        values = np.empty(len(lengths))
+        for row, length in enumerate(lengths.tolist()):
+            best = max_min_assignment(self.means[row], num_users, length, self.capacity)
+            if not best.exact:
+                raise ValueError(
+                    f'`benchmark="exact"` must be used at sizes where the optimum can be found: '
+                    f"of {num_users} users, {self.means.shape[1]} arms and {length} steps it is "
+                    f"only known to lie in [{best.lower}, {best.upper}]"
+                )
+            values[row] = best.lower
         return values
 
     def optimal_slots(self, steps: int) -> Ints:

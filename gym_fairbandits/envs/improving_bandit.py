@@ -25,7 +25,7 @@ from gym_fairbandits.envs._core import (
     observation_box,
 )
 from gym_fairbandits.envs.rendering.scene import CurveHistory, ImprovingScene, improving_scene
-from gym_fairbandits.optimum import best_arms
+from gym_fairbandits.optimum import best_arms, rested_optima
 
 __all__ = [
     "ImprovingBanditEnv",
@@ -74,11 +74,22 @@ class ImprovingRecord:
     steps: Ints
 
     def optimal_return(self, steps: int | None = None) -> Floats:
-        """Return max_i Rew_i(T), T the steps played or ``steps``."""
-        return best_arms(self.grid, self._steps(steps))[0]
+        """Return :func:`gym_fairbandits.optimum.rested_optimum`, of T steps or ``steps``.
+
+        T are the steps played. Of arms that do not decrease it is max_i Rew_i(T).
+        """
+        return rested_optima(self.grid, self._steps(steps))[0]
+
+    def exact_optimal_return(self, steps: int | None = None) -> Floats:
+        """Return :meth:`optimal_return`: it is what a schedule can reach."""
+        return self.optimal_return(steps)
+
+    def optimal_pulls(self, steps: int) -> Ints:
+        """Return how often each arm is pulled in a best schedule of ``steps`` steps."""
+        return rested_optima(self.grid, self._steps(steps))[1]
 
     def optimal_arm(self, steps: int) -> Ints:
-        """Return the arm that is best for ``steps`` steps, ties by lowest index."""
+        """Return the arm that is best throughout ``steps`` steps, ties by lowest index."""
         return best_arms(self.grid, self._steps(steps))[1]
 
     def expected_return(self) -> Floats:
@@ -166,7 +177,8 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
     - ``horizon``: steps of an episode, at least 1.
     - ``horizon_known``: see Episode End.
     - ``validate``: whether to refuse curves outside the model; see
-      :func:`gym_fairbandits.curves.check_improving`.
+      :func:`gym_fairbandits.curves.check_improving`. Without it any rested arms play, and
+      ``optimal_return`` is exact for them too: :func:`gym_fairbandits.optimum.rested_optimum`.
     - ``render_mode``: ``"ansi"`` (text), ``"rgb_array"`` or ``"human"``; see :meth:`render`.
     - ``render_reveal``: whether frames may show what the learner does not know: the curves beyond
       their pulls, and the horizon.
@@ -344,8 +356,19 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         )
 
     def optimal_arm(self, steps: int | None = None) -> int:
-        """Return the arm that is best for ``steps`` steps, by default the horizon."""
+        """Return the arm that is best throughout ``steps`` steps, by default the horizon."""
         return int(self._record().optimal_arm(self.horizon if steps is None else steps)[0])
+
+    def optimal_pulls(self, steps: int | None = None) -> Ints:
+        """Return how often to pull each arm in ``steps`` steps, by default the horizon.
+
+        Not for the learner; int64 array of shape ``(num_arms,)``.
+
+        Raises:
+            ValueError: If arms that decrease are too long for an exact optimum.
+        """
+        pulls: Ints = self._record().optimal_pulls(self.horizon if steps is None else steps)[0]
+        return pulls
 
     def potential_gaps(self) -> Floats:
         """Return how far each arm is from its potential, a_i - f_i(N_i), with f_i(0) = 0.
@@ -548,8 +571,13 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         )
 
     def optimal_arm(self, steps: int | None = None) -> Ints:
-        """Return the arm that is best for ``steps`` steps in each running row."""
+        """Return the arm that is best throughout ``steps`` steps in each running row."""
         return self._record(self._all_rows).optimal_arm(self.horizon if steps is None else steps)
+
+    def optimal_pulls(self, steps: int | None = None) -> Ints:
+        """Return how often to pull each arm in ``steps`` steps; ``(num_envs, num_arms)``."""
+        record = self._record(self._all_rows)
+        return record.optimal_pulls(self.horizon if steps is None else steps)
 
     def potential_gaps(self, rows: Bools | None = None) -> Floats:
         """Return a_i - f_i(N_i), with f_i(0) = 0; float64 array of shape ``(n, num_arms)``."""

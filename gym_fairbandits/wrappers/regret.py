@@ -7,15 +7,19 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from gym_fairbandits._checks import checked_choice
 from gym_fairbandits.wrappers._ending import EndMetrics
 
-__all__ = ["PolicyRegret", "competitive_ratio", "regret_metrics"]
+__all__ = ["BENCHMARKS", "PolicyRegret", "competitive_ratio", "regret_metrics"]
 
 Floats = NDArray[np.float64]
 ObsT = TypeVar("ObsT")
 ActT = TypeVar("ActT")
+
+BENCHMARKS = {"paper": "optimal_return", "exact": "exact_optimal_return"}  # and who answers
 
 
 def competitive_ratio(optimal: Floats, expected: Floats) -> Floats:
@@ -54,6 +58,8 @@ class PolicyRegret(EndMetrics[ObsT, ActT]):
       it is max_i Rew_i(T). For assignment it is the benchmark of Lim, Tan, Soh, T mu* / U, which
       can be reached exactly only if U divides T (else the worst-off user of the best schedule
       gets up to (1 - 1/U)(mu_1 - mu_U) less), so a small regret remains even for the oracle.
+      With ``benchmark="exact"`` it is what the best schedule really gives the worst-off user,
+      :func:`gym_fairbandits.optimum.max_min_assignment`.
       If the arms vary (:mod:`gym_fairbandits.arms.varying`) it is the value of the best fixed set
       on what the arms really offered; who follows the changes can beat it.
     - ``expected_return``: what the actions taken earn in expectation; for assignment the lowest
@@ -82,14 +88,24 @@ class PolicyRegret(EndMetrics[ObsT, ActT]):
         (0.475, 2.727)
     """
 
-    def __init__(self, env: gym.Env[ObsT, ActT]) -> None:
+    def __init__(self, env: gym.Env[ObsT, ActT], benchmark: str = "paper") -> None:
         """Wrap an environment of this package.
+
+        Args:
+            env: The environment.
+            benchmark: ``"paper"``, or ``"exact"`` for the best that a schedule of the steps
+                played reaches. For improving arms both are the same. For assignment the exact
+                one is known where a rotation completes and for small sizes; elsewhere, and if
+                arms vary, an episode's end and :meth:`regret` raise ``ValueError``.
 
         Raises:
             TypeError: If ``env`` does not offer ``optimal_return`` and ``expected_return``.
+            ValueError: If ``benchmark`` is another one.
         """
+        self._optimal = BENCHMARKS[checked_choice("benchmark", benchmark, tuple(BENCHMARKS))]
+        RecordConstructorArgs.__init__(self, benchmark=benchmark)
         super().__init__(env)
-        for name in ("optimal_return", "expected_return", "realized_return"):
+        for name in (self._optimal, "expected_return", "realized_return"):
             if not env.has_wrapper_attr(name):
                 raise TypeError(f"`env` must offer `{name}`, got {env}")
         if env.render_mode is not None and env.has_wrapper_attr("readouts"):
@@ -111,7 +127,7 @@ class PolicyRegret(EndMetrics[ObsT, ActT]):
         """Return all that ``info`` would hold if the episode ended now."""
         optimal, expected, realized = (
             np.array(self.env.get_wrapper_attr(name)())
-            for name in ("optimal_return", "expected_return", "realized_return")
+            for name in (self._optimal, "expected_return", "realized_return")
         )
         metrics: dict[str, Any] = {
             name: float(value)

@@ -8,7 +8,8 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from gym_fairbandits.wrappers.regret import regret_metrics
+from gym_fairbandits._checks import checked_choice
+from gym_fairbandits.wrappers.regret import BENCHMARKS, regret_metrics
 from gym_fairbandits.wrappers.vector._ending import EndMetrics
 
 __all__ = ["PolicyRegret"]
@@ -35,9 +36,20 @@ class PolicyRegret(EndMetrics):
         (array([0.   , 0.225]), array([ True,  True]))
     """
 
-    def __init__(self, env: VectorEnv[Any, Any, NDArray[Any]]) -> None:
-        """Wrap a native vector environment of this package; see :class:`EndMetrics`."""
+    def __init__(self, env: VectorEnv[Any, Any, NDArray[Any]], benchmark: str = "paper") -> None:
+        """Wrap a native vector environment of this package; see :class:`EndMetrics`.
+
+        Args:
+            env: The environment.
+            benchmark: ``"paper"`` or ``"exact"``; see the scalar wrapper.
+
+        Raises:
+            TypeError: If ``env`` is no native vector environment of this package.
+            ValueError: If ``benchmark`` is another one.
+        """
+        optimal = BENCHMARKS[checked_choice("benchmark", benchmark, tuple(BENCHMARKS))]
         super().__init__(env)
+        self._optimal = optimal
         if env.render_mode is not None:
             self._bandits.readouts["policy regret"] = self._shown_regret
 
@@ -57,7 +69,7 @@ class PolicyRegret(EndMetrics):
 
     def _metrics(self, rows: Bools) -> dict[str, Floats]:
         metrics = regret_metrics(
-            self._bandits.optimal_return(rows=rows),
+            getattr(self._bandits, self._optimal)(rows=rows),
             self._bandits.expected_return(rows=rows),
             self._bandits.realized_return(rows=rows),
         )

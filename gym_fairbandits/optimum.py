@@ -274,9 +274,10 @@ def max_min_assignment(
             is too small.
 
     Example:
-        >>> best = max_min_assignment([1.0, 0.75, 0.5], num_users=3, steps=2)
-        >>> best.lower, best.exact, egalitarian_optimum([1.0, 0.75, 0.5], 3, 2)
-        (1.5, True, 1.5)
+        >>> means = [1.0, 0.75, 0.5]
+        >>> best = max_min_assignment(means, num_users=2, steps=3)
+        >>> best.lower, best.exact, egalitarian_optimum(means, num_users=2, steps=3)
+        (2.5, True, 2.625)
     """
     row = checked_row("means", means)
     steps = checked_int("steps", steps, minimum=0)

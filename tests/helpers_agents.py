@@ -80,9 +80,14 @@ EGAL_AGENTS: dict[str, Callable[[], Agent]] = {
     "CombinatorialUCB": agents.CombinatorialUCB,
     "PoorestFirst": agents.PoorestFirst,
     "PhasedElimination": partial(agents.PhasedElimination, horizon=HORIZON),
+    "ComponentHedge": partial(agents.ComponentHedge, eta=0.1),
+    "ComponentHedge-tuned": partial(agents.ComponentHedge, horizon=HORIZON),
+    "PermELearn": partial(agents.PermELearn, eta=0.1),
+    "PermELearn-tuned": partial(agents.PermELearn, horizon=HORIZON),
 }
 IMPROVING_ORACLES: dict[str, Callable[[Any], Agent]] = {
     "OracleArm": agents.OracleArm,
+    "OracleSchedule": agents.OracleSchedule,
     "GreedyNext": agents.GreedyNext,
 }
 EGAL_ORACLES: dict[str, Callable[[Any], Agent]] = {
@@ -108,6 +113,10 @@ RANDOM = {
     "RandomRoundRobin",
     "RandomRoundRobin-optimum",
     "HybridRising",
+    "ComponentHedge",
+    "ComponentHedge-tuned",
+    "PermELearn",
+    "PermELearn-tuned",
 }
 HORIZON_AWARE = {
     "Exp3-tuned",
@@ -120,6 +129,8 @@ HORIZON_AWARE = {
     "SinglePeakedOptimism-pulled",
     "RandomRoundRobin",
     "HybridRising",
+    "ComponentHedge-tuned",
+    "PermELearn-tuned",
     "EgalMOSS",
     "ExploreThenCommit",
     "ExploreThenCommit-gap",

@@ -29,13 +29,16 @@ def ucb_index(sums: Floats, pulls: Ints, steps: Ints, c: float, sigma: float) ->
         c: The constant in the bonus.
         sigma: Scale of the noise, in units of reward.
     """
-    played = np.maximum(pulls, 1)
+    played = np.maximum(pulls, 1.0)  # as floats once, not at each division
     bonus = sigma * np.sqrt(c * np.log(np.maximum(steps, 1))[:, None] / played)
     return np.where(pulls > 0, sums / played + bonus, np.inf)
 
 
 def top_arms(index: Floats, count: int) -> Ints:
     """Return the ``count`` arms of the highest index, descending, ties by lowest arm."""
+    if count == 1:  # what costs most, for one user in every step
+        best: Ints = index.argmax(axis=-1)[..., None]
+        return best
     order = np.argsort(-index, axis=-1, kind="stable")
     return order[..., :count]
 
@@ -93,7 +96,12 @@ class RotatingAgent(Agent):
             Arms in the order of rotation; int64 array of shape ``(n, count)``.
         """
 
-    def _num_groups(self, num_users: int) -> int:
+    def num_groups(self, num_users: int) -> int:
+        """Return G = U / C, the arms of a set and the steps of a block.
+
+        Raises:
+            ValueError: If C does not divide U.
+        """
         if num_users % self.capacity:
             raise ValueError(
                 f"`capacity` must divide the number of users, {num_users}, got {self.capacity}"
@@ -102,18 +110,55 @@ class RotatingAgent(Agent):
 
     def _arms_per_step(self, num_users: int) -> int:
         """Return how many different arms a step plays: it tells steps from pulls."""
-        return self._num_groups(num_users)
+        return self.num_groups(num_users)
 
-    def _act(self, observation: Observation) -> Ints:
-        pulls = observation["pulls"]
+    @property
+    def chooses_per_block(self) -> bool:
+        """Whether the choice at the start of each block is all that it does.
+
+        Not so if it also learns from the steps in between, or plays another number of arms.
+        """
+        own = type(self)
+        return own._act is RotatingAgent._act and own._arms_per_step is RotatingAgent._arms_per_step
+
+    def begin_block(self, observation: Observation, steps: int) -> Ints:
+        """Return the sets of the blocks that begin in every row, as :meth:`act` chooses them.
+
+        For who plays whole blocks at once: step i of the block is
+        :func:`gym_fairbandits.spaces.rotation` of the sets at place i, for what ``act`` would
+        return. It stands for ``act`` if :attr:`chooses_per_block`.
+
+        Args:
+            observation: A batch in which all rows have played ``steps`` steps; not changed.
+            steps: A multiple of G.
+
+        Returns:
+            int64 array of shape ``(num_rows, G)``, valid until the next call.
+        """
+        groups = self._make_room(observation)
+        rows = np.arange(len(self._sets))
+        played = np.empty_like(rows)
+        played.fill(steps)
+        self._sets[:] = self._choose(observation, played, rows, groups)
+        self._chosen_at.fill(steps)
+        return self._sets
+
+    def _make_room(self, observation: Observation) -> int:
+        """Check the sizes and make room for a set per row; return G."""
         num_rows, num_users = observation["user_reward_sum"].shape
-        groups = self._num_groups(num_users)
-        arms_per_step = self._arms_per_step(num_users)
-        check_room(arms_per_step, num_users, pulls.shape[1], self.capacity)
+        groups = self.num_groups(num_users)
+        num_arms = observation["pulls"].shape[1]
+        check_room(self._arms_per_step(num_users), num_users, num_arms, self.capacity)
         if self._sets.shape != (num_rows, groups):
             self._sets = np.zeros((num_rows, groups), dtype=np.int64)
             self._chosen_at = np.full(num_rows, -1, dtype=np.int64)
-        steps = pulls.sum(axis=1) // arms_per_step
+        return groups
+
+    def _act(self, observation: Observation) -> Ints:
+        pulls = observation["pulls"]
+        groups = self._make_room(observation)
+        num_users = observation["user_reward_sum"].shape[1]
+        steps = pulls.sum(axis=1) // self._arms_per_step(num_users)
         place = steps % groups
         # Asked twice before the same step, the set stands; at step 0 an episode is new.
         begins = (place == 0) & ((steps == 0) | (self._chosen_at != steps))
@@ -180,7 +225,7 @@ class EgalUCB(RotatingAgent):
         truncated one. The printed condition ``while b <= T/U`` (b from 0) runs
         floor(T / G) + 1 whole blocks, too many.
         """
-        groups = self._num_groups(num_users)
+        groups = self.num_groups(num_users)
         return horizon if self.loop == "fixed" else (horizon // groups + 1) * groups
 
     def _choose(self, observation: Observation, steps: Ints, rows: Ints, count: int) -> Ints:

@@ -113,6 +113,11 @@ class Empirical(Arms):
         self._starts: Ints = np.cumsum(self._counts) - self._counts
         self.means = np.array([row.mean() for row in rows])
 
+    @property
+    def table(self) -> tuple[Floats, Ints, Ints]:
+        """All samples in one row, where each arm's begin in it, and how many each arm has."""
+        return self._pool, self._starts, self._counts
+
     def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
         """Return the sample at the draw's place in the arm's list; see :meth:`Arms.rewards`."""
         counts = self._counts.take(arms)

@@ -29,6 +29,7 @@ __all__ = [
     "Record",
     "draw_block",
     "draws_per_refill",
+    "fill_draws",
     "observation_box",
 ]
 
@@ -78,11 +79,17 @@ def draws_per_refill(draws_per_step: int, num_buffers: int = 1) -> int:
 
 def draw_block(generator: np.random.Generator, noise: str | None, count: int) -> Floats:
     """Return the next ``count`` draws of a stream; a law without chance gets zeros."""
+    return fill_draws(generator, noise, np.empty(count))
+
+
+def fill_draws(generator: np.random.Generator, noise: str | None, out: Floats) -> Floats:
+    """Write the next draws of a stream into ``out``, contiguous, and return it."""
     if noise == "random":
-        return generator.random(count)
+        return generator.random(out=out)
     if noise == "standard_normal":
-        return generator.standard_normal(count)
-    return np.zeros(count)
+        return generator.standard_normal(out=out)
+    out.fill(0.0)
+    return out
 
 
 class _Clocked:

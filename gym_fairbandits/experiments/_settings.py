@@ -1,0 +1,56 @@
+"""Settings that several experiments have: checks, and agents by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from gym_fairbandits import agents
+from gym_fairbandits._checks import checked_int
+
+__all__ = ["checked_agents", "checked_ints", "named_agent"]
+
+
+def checked_ints(name: str, values: Any, minimum: int = 1) -> tuple[int, ...]:
+    """Return ``values``, an integer or a sequence of different ones, as a tuple.
+
+    Raises:
+        TypeError: If it is neither.
+        ValueError: If there is none, one is below ``minimum``, or one is there twice.
+    """
+    listed = values if isinstance(values, list | tuple) else [values]
+    numbers = tuple(checked_int(name, value, minimum) for value in listed)
+    return _distinct(name, numbers)
+
+
+def checked_agents(names: Any, env_id: str) -> tuple[str, ...]:
+    """Return the names of agents that play ``env_id``, given as a sequence or with commas between.
+
+    Raises:
+        TypeError: If ``names`` is neither.
+        ValueError: If there is none, one is there twice, or an agent needs more than the
+            environment to be made.
+    """
+    listed = names.split(",") if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+        raise TypeError(f"`agents` must be names of agents, got {names!r}")
+    ready = agents.ready(env_id)
+    for name in listed:
+        if name not in ready:
+            raise ValueError(f"`agents` must be among {sorted(ready)}, got {name!r}")
+    return _distinct("agents", tuple(listed))
+
+
+def named_agent(name: str, env_id: str, horizon: int) -> agents.Agent | Callable[[Any], Any]:
+    """Return an agent, told what it may know, or for oracles what makes one of the environment."""
+    known = agents.knowledge(agents.agent_class(name, env_id))
+    if "instance" in known:
+        return partial(agents.make, name)
+    return agents.make(name, **({"horizon": horizon} if "horizon" in known else {}))
+
+
+def _distinct(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f"`{name}` must be different values, at least one, got {list(values)!r}")
+    return values

@@ -15,6 +15,8 @@ import gymnasium as gym
 
 from gym_fairbandits import agents, instances
 from gym_fairbandits.evaluation import Entry, EvaluationError, compare
+from gym_fairbandits.experiments import runner
+from gym_fairbandits.experiments.catalogue import EXPERIMENTS
 from gym_fairbandits.wrappers import FairnessMetrics, PolicyRegret
 
 ENVIRONMENTS = {
@@ -25,12 +27,14 @@ INSTANCES: dict[str, Mapping[str, Any]] = {
     "ImprovingBandit-v0": instances.IMPROVING,
     "EgalAssign-v0": instances.EGALITARIAN,
 }
+FAILURES = (EvaluationError, runner.ExperimentError)
 SUMMARY = ("policy_regret", "optimal_return", "expected_return", "competitive_ratio")
 EXAMPLES = """\
 examples:
   python -m gym_fairbandits agents EgalAssign-v0
   python -m gym_fairbandits play ImprovingBandit-v0 --agent greedy instance=early_vs_late
   python -m gym_fairbandits compare EgalAssign-v0 --agents egal-ucb,uniform-random horizon=2000
+  python -m gym_fairbandits experiments run egal-saturation
 """
 ARGUMENTS_HELP = (
     "arguments of the environment, such as horizon=500 or "
@@ -49,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if rest:
             options.env_kwargs = [*options.env_kwargs, *rest]
         options.run(options)
-    except (EvaluationError, ImportError, OSError, TypeError, ValueError, gym.error.Error) as error:
+    except (*FAILURES, ImportError, OSError, TypeError, ValueError, gym.error.Error) as error:
         told = " ".join(str(error).split())
         print(f"{parser.prog} {options.command}: error: {told}", file=sys.stderr)
         return 2
@@ -101,7 +105,32 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--no-progress", action="store_true", help="show no progress bar")
     command.add_argument("env_kwargs", nargs="*", metavar="name=value", help=ARGUMENTS_HELP)
     command.set_defaults(run=_compare)
+
+    _add_experiments(commands.add_parser("experiments", help="run the papers' experiments"))
     return parser
+
+
+def _add_experiments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="action")
+    command = actions.add_parser("list", help="list the experiments")
+    command.set_defaults(run=_list_experiments)
+
+    command = actions.add_parser("run", help="run one, or go on with it where it was stopped")
+    command.add_argument("name", choices=[*EXPERIMENTS, "all"], metavar="name", help="or `all`")
+    command.add_argument(
+        "--preset", choices=runner.PRESETS, default="quick", help="about a minute, or the paper's"
+    )
+    command.add_argument("--output", type=Path, help="folder; results/NAME-PRESET by default")
+    command.add_argument("--jobs", type=int, help="processes; 1, or all that a cluster has")
+    command.add_argument("--backend", choices=runner.BACKENDS, help="of joblib; loky")
+    command.add_argument("--seed", type=int, help="0 by default")
+    command.add_argument("--agents", help="names with commas between")
+    command.add_argument("--config", type=Path, help="settings as JSON, or a run's config.json")
+    command.add_argument("--no-progress", action="store_true", help="show no progress bar")
+    command.add_argument(
+        "env_kwargs", nargs="*", metavar="name=value", help="settings, such as horizon=5000"
+    )
+    command.set_defaults(run=_run_experiments)
 
 
 def _envs(options: argparse.Namespace) -> None:
@@ -172,6 +201,41 @@ def _compare(options: argparse.Namespace) -> None:
     print(comparison.table())
     if options.csv:
         comparison.to_csv(options.csv)
+
+
+def _list_experiments(options: argparse.Namespace) -> None:
+    _list({name: experiment.title for name, experiment in EXPERIMENTS.items()})
+
+
+def _run_experiments(options: argparse.Namespace) -> None:
+    given = {"seed": options.seed, "agents": options.agents}
+    settings = {name: value for name, value in given.items() if value is not None}
+    settings.update(_named(options.env_kwargs))
+    every = options.name == "all"
+    if every and (options.config or set(settings) - {"seed"}):
+        raise ValueError("settings other than the seed must be given to one experiment, not to all")
+    if options.config:
+        settings = {**runner.load_settings(options.config, options.name), **settings}
+    experiments = [  # all of them before one is run: a mistake must not show after hours
+        EXPERIMENTS[name].from_settings(options.preset, **settings)
+        for name in (EXPERIMENTS if every else [options.name])
+    ]
+    for experiment in experiments:
+        folder = Path("results") / f"{experiment.name}-{options.preset}"
+        if options.output:
+            folder = options.output / experiment.name if every else options.output
+        try:
+            rows = runner.run(
+                experiment,
+                folder,
+                jobs=options.jobs,
+                backend=options.backend,
+                progress=not options.no_progress,
+            )
+        except KeyboardInterrupt:
+            print(f"stopped; the same command goes on with {folder}", file=sys.stderr)
+            sys.exit(130)
+        print(f"{experiment.title}\n\n{experiment.summary(rows)}\n\n{folder}")
 
 
 def _named(pairs: Sequence[str]) -> dict[str, Any]:

@@ -1,0 +1,575 @@
+"""Experiments end to end: known results, folders that go on after a kill, the same bytes always."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+import gym_fairbandits.__main__ as cli
+from gym_fairbandits import bounds
+from gym_fairbandits.agents import EgalUCB
+from gym_fairbandits.curves import Constant, LinearCap
+from gym_fairbandits.datasets import synthetic_cluster
+from gym_fairbandits.evaluation import evaluate
+from gym_fairbandits.experiments.catalogue import EXPERIMENTS
+from gym_fairbandits.experiments.egal_users import log_slope
+from gym_fairbandits.experiments.late_bloomer import crossing
+from gym_fairbandits.experiments.runner import (
+    Experiment,
+    ExperimentError,
+    Row,
+    Task,
+    load_settings,
+    markdown,
+    run,
+)
+
+TINY: dict[str, dict[str, Any]] = {
+    "theorems": {"checks": ["improving-figure-1", "improving-example-a2"]},
+    "egal-synthetic": {"horizon": 60, "num_runs": 2, "users": [1, 3], "num_checkpoints": 4},
+    "egal-users": {"horizon": 256, "num_runs": 3, "users": [2, 4], "num_arms": 8},
+    "egal-saturation": {"horizon": 60, "num_runs": 2, "users": [2, 4], "num_arms": 4},
+    "egal-cluster": {"horizon": 60, "num_runs": 2, "users": [2, 3], "num_arms": 6},
+    "egal-movielens": {"horizon": 60, "num_runs": 2, "users": [2, 3], "num_arms": 6},
+    "improving-ratio": {"arms": [2, 3], "steps_per_arm": 6, "num_runs": 2},
+    "improving-potential": {"horizon": 40, "num_runs": 3, "num_checkpoints": 5},
+    "late-bloomer": {"ramps": [10, 40], "horizon": 50, "num_runs": 2},
+}
+RESULTS = ("results.csv", "results.parquet", "figure.png", "figure.pdf")
+SLOW = {"ramps": [20, 40, 80], "horizon": 1000, "num_runs": 2}  # 12 tasks that take a while
+SLOW_AGENTS = "anytime-improving,greedy,single-peaked-optimism,random-round-robin"
+
+
+def tiny(name: str, **settings: Any) -> Experiment:
+    return EXPERIMENTS[name].from_settings("quick", **{**TINY[name], **settings})
+
+
+def slow_sweep() -> Experiment:
+    return EXPERIMENTS["late-bloomer"].from_settings("quick", **SLOW, agents=SLOW_AGENTS)
+
+
+def contents(folder: Path, names: Sequence[str] = RESULTS) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the slow sweep writes when nothing disturbs it."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(slow_sweep(), folder, progress=False)
+    return contents(folder)
+
+
+# --- every experiment ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_an_experiment_writes_its_configuration_tables_and_figures(
+    name: str, tmp_path: Path
+) -> None:
+    experiment = tiny(name)
+    rows = run(experiment, tmp_path / "new" / "folder", progress=False)
+    folder = tmp_path / "new" / "folder"
+    assert len(list((folder / "tasks").iterdir())) == len(experiment.tasks())
+    table = pl.read_parquet(folder / "results.parquet")
+    assert table.to_dicts() == rows
+    assert pl.read_csv(folder / "results.csv").height == len(rows)
+    assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "figure.pdf").read_bytes().startswith(b"%PDF")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    assert config["experiment"] == name
+    assert config["settings"] == experiment.settings()
+    assert config["settings"]["seed"] == 0
+    assert config["versions"][0]["numpy"] == np.__version__
+    assert experiment.summary(rows).startswith("| ")
+    assert not [path for path in everything(folder) if ".partial-" in path]
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
+    for folder, seed in (("a", 5), ("b", 5), ("c", 6)):
+        run(tiny("egal-users", seed=seed), tmp_path / folder, progress=False)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert contents(tmp_path / "a", RESULTS[:1]) != contents(tmp_path / "c", RESULTS[:1])
+
+
+# --- what they find -----------------------------------------------------------------------------
+
+
+def test_regret_is_exactly_zero_where_there_are_as_many_users_as_arms(tmp_path: Path) -> None:
+    experiment = tiny("egal-saturation", agents="egal-ucb,egal-thompson,oracle-rotation")
+    rows = run(experiment, tmp_path, progress=False)
+    full = [row for row in rows if row["num_users"] == 4]
+    assert len(full) == 6
+    assert {row["regret"] for row in full} == {0.0}
+    assert {row["bound"] for row in full} == {0.0}
+    fewer = {row["agent"]: row["regret"] for row in rows if row["num_users"] == 2}
+    assert fewer["oracle-rotation"] == 0.0
+    assert fewer["egal-ucb"] > 0
+
+
+def test_regret_is_that_of_the_environment_run_by_run(tmp_path: Path) -> None:
+    experiment = tiny("egal-synthetic", law_names="bernoulli", num_checkpoints=2, seed=7)
+    rows = [row for row in run(experiment, tmp_path, progress=False) if row["num_users"] == 3]
+    played = evaluate(
+        EgalUCB(),
+        "EgalAssign-v0",
+        num_episodes=2,
+        seed=7,
+        checkpoints=[30, 60],
+        num_users=3,
+        num_arms=10,
+        horizon=60,
+    )
+    assert [(row["run"], row["step"]) for row in rows] == [(0, 30), (0, 60), (1, 30), (1, 60)]
+    regrets = [row["regret"] for row in rows]
+    assert regrets == pytest.approx(played.regret_curves.ravel().tolist(), rel=1e-9)
+    realized = [row["realized_regret"] for row in rows if row["step"] == 60]
+    assert realized == pytest.approx(played.episodes["realized_regret"].tolist(), rel=1e-9)
+    assert {row["bound"] for row in rows if row["step"] == 60} == {bounds.egal_regret(10, 3, 60)}
+
+
+def test_algorithm_1_loses_the_known_19_75_to_the_late_bloomer(tmp_path: Path) -> None:
+    experiment = tiny("late-bloomer", horizon=1000, ramps=40, agents="anytime-improving,greedy")
+    rows = run(experiment, tmp_path, progress=False)
+    assert {row["optimum"] for row in rows} == {40 * 41 / 80 + 960}
+    regret = {row["agent"]: row["regret"] for row in rows}
+    assert regret["anytime-improving"] == pytest.approx(19.75)
+    assert regret["greedy"] > 400
+    # n / 2 - 1 / 4 against n (n + 1) / 80: 18.75 > 18.525 at 38, 19.25 < 19.5 at 39.
+    assert {row["tau"] for row in rows} == {39}
+
+
+def test_a_crossing_may_not_exist() -> None:
+    assert crossing(Constant(0.5), LinearCap(1.0, 10), 8) is None
+    assert crossing(Constant(0.5), LinearCap(1.0, 10), 100) == 10  # 0.55 n against 0.5 n
+    assert crossing(Constant(0.5), LinearCap(0.4, 10), 100) is None
+
+
+def test_ratios_are_those_of_the_proofs(tmp_path: Path) -> None:
+    experiment: Any = tiny("improving-ratio", agents="round-robin,anytime-improving")
+    ratios = experiment.ratios(run(experiment, tmp_path, progress=False))
+    for k in (2, 3):
+        steps = 6 * k
+        exact = bounds.round_robin_ratio(k, steps)
+        assert ratios["trap", k, "round-robin"] == pytest.approx(exact, rel=1e-12)
+        # Both pull all arms alike on the instance against them: k (T + 1) / (T + k).
+        for agent in ("round-robin", "anytime-improving"):
+            met = ratios["late-bloomer", k, agent]
+            assert met == pytest.approx(k * (steps + 1) / (steps + k), rel=1e-12)
+            assert met >= bounds.deterministic_ratio(k, steps)
+
+
+def test_gaps_to_potential_are_those_of_the_curves_after_equal_pulls(tmp_path: Path) -> None:
+    experiment = tiny("improving-potential", agents="round-robin", seed=3)
+    rows = run(experiment, tmp_path, progress=False)
+    env: Any = gym.make("ImprovingBandit-v0", num_arms=5, horizon=40).unwrapped
+    for place in range(3):
+        env.reset(seed=3 + place)
+        gaps = [curve.asymptote - curve(8) for curve in env.curves]  # 40 steps, 5 arms
+        (last,) = [row for row in rows if row["run"] == place and row["step"] == 40]
+        assert last["max_potential_gap"] == pytest.approx(max(gaps))
+        assert last["mean_potential_gap"] == pytest.approx(np.mean(gaps))
+        assert last["near"] == float(max(gaps) <= 0.05)
+
+
+def test_the_slope_of_a_power_law_is_its_exponent() -> None:
+    sizes = [2, 4, 8, 16]
+    exact = [[3.0 / size] * 5 for size in sizes]
+    slope, low, high, level = log_slope(sizes, exact)
+    assert (slope, low, high) == pytest.approx((-1, -1, -1))
+    assert np.exp(level) == pytest.approx(3)
+    rng = np.random.default_rng(0)
+    noisy = [3.0 / size**1.5 * rng.uniform(0.8, 1.2, 40) for size in sizes]
+    slope, low, high, _ = log_slope(sizes, [values.tolist() for values in noisy])
+    assert low < -1.5 < high
+    assert low < slope < high
+    assert high - low < 0.2
+
+
+def test_a_slope_needs_two_sizes_and_positive_means() -> None:
+    with pytest.raises(ValueError, match=r"`sizes` must hold at least two sizes.*got \[2\]"):
+        log_slope([2], [[1.0]])
+    with pytest.raises(ValueError, match=r"`samples` must have positive means.*0\.0"):
+        log_slope([1, 2], [[1.0], [0.0]])
+
+
+def test_the_slope_of_regret_over_users_is_about_minus_1(tmp_path: Path) -> None:
+    settings = {"num_arms": 64, "users": [2, 4, 8, 16], "horizon": 2**15, "num_runs": 4}
+    experiment: Any = EXPERIMENTS["egal-users"].from_settings("paper", **settings)
+    rows = run(experiment, tmp_path, progress=False)
+    slope, low, high, _ = experiment.slopes(rows)["egal-ucb"]
+    assert low <= slope <= high
+    assert -1.4 < slope < -0.8
+    assert all(row["regret"] < row["bound"] for row in rows)
+
+
+def test_checks_of_theorems_become_rows_with_verdicts(tmp_path: Path) -> None:
+    experiment = tiny("theorems", checks=["improving-example-a2"])
+    rows = run(experiment, tmp_path, progress=False)
+    verdicts = {row["verdict"] for row in rows}
+    assert verdicts == {"fails as printed", "holds as corrected"}
+    assert "895.5" in experiment.summary(rows)
+
+
+# --- going on after an interruption -------------------------------------------------------------
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    """Start the slow sweep as a command; return it when some tasks are finished."""
+    words = ["late-bloomer", "--output", str(folder), "--no-progress", "--agents", SLOW_AGENTS]
+    words += [f"{name}={json.dumps(value)}" for name, value in SLOW.items()]
+    command = [sys.executable, "-m", "gym_fairbandits", "experiments", "run", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and len(list(folder.glob("tasks/0*.json"))) < 3:
+        time.sleep(0.005)
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_goes_on_to_the_same_bytes(
+    how: signal.Signals, tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    process = started(tmp_path / "run")
+    process.send_signal(how)
+    _, told = process.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert told.splitlines()[-1].startswith("stopped; the same command goes on with")
+    else:
+        assert process.returncode == -signal.SIGKILL
+    finished = {path: path.stat().st_mtime_ns for path in tmp_path.glob("run/tasks/0*.json")}
+    assert 3 <= len(finished) < 12
+    assert not (tmp_path / "run" / "results.csv").exists()
+    run(slow_sweep(), tmp_path / "run", progress=False)
+    assert contents(tmp_path / "run") == uninterrupted
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished  # not done again
+
+
+def test_a_file_that_was_not_finished_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "run" / "tasks").mkdir(parents=True)
+    (tmp_path / "run" / ".partial-1-config.json").write_text('{"exper')
+    with pytest.raises(ExperimentError, match="holds files of something else"):
+        run(tiny("late-bloomer"), tmp_path / "run", progress=False)
+    (tmp_path / "run" / "tasks").rmdir()
+    run(tiny("late-bloomer"), tmp_path / "run", progress=False)
+    assert not (tmp_path / "run" / ".partial-1-config.json").exists()
+
+
+@dataclass(frozen=True)
+class Failing(Experiment):
+    """Its third task fails while the file ``broken`` is there."""
+
+    broken: str = ""
+
+    name: ClassVar[str] = "failing"
+    title: ClassVar[str] = "A task that fails"
+
+    def tasks(self) -> list[Task]:
+        return [Task(f"n-{number}", {"number": number}) for number in range(5)]
+
+    def perform(self, task: Task) -> list[Row]:
+        if task.parameters["number"] == 2 and os.path.exists(self.broken):
+            raise ZeroDivisionError("no good")
+        return [{"number": task.parameters["number"], "value": float("inf")}]
+
+    def summary(self, rows: Sequence[Row]) -> str:
+        return markdown(["rows"], [[len(rows)]])
+
+    def figure(self, rows: Sequence[Row]) -> Figure:
+        return Figure()
+
+
+def test_a_task_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    broken, folder = tmp_path / "broken", tmp_path / "run"
+    broken.touch()
+    experiment = Failing(broken=str(broken))
+    with pytest.raises(ExperimentError, match="task n-2 failed: ZeroDivisionError: no good"):
+        run(experiment, folder, progress=False)
+    assert sorted(path.name for path in folder.glob("tasks/*")) == [
+        "0000-n-0.json",
+        "0001-n-1.json",
+    ]
+    broken.unlink()
+    rows = run(experiment, folder, progress=False)
+    assert rows == [{"number": number, "value": float("inf")} for number in range(5)]
+
+
+# --- processes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_bytes(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    run(slow_sweep(), tmp_path, jobs=2, backend="loky", progress=False)
+    assert contents(tmp_path) == uninterrupted
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_writes_the_same_bytes(
+    tmp_path: Path, uninterrupted: dict[str, bytes]
+) -> None:
+    pytest.importorskip("distributed")
+    run(slow_sweep(), tmp_path, jobs=2, backend="dask", progress=False)
+    assert contents(tmp_path) == uninterrupted
+
+
+@pytest.mark.slow
+def test_the_dask_scheduler_of_the_configuration_is_used(tmp_path: Path) -> None:
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    run(tiny("late-bloomer"), tmp_path / "here", progress=False)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        dask.config.set({"scheduler-address": cluster.scheduler_address}),
+    ):
+        run(tiny("late-bloomer"), tmp_path / "there", backend="dask", progress=False)
+        assert cluster.scheduler.transition_counter >= len(tiny("late-bloomer").tasks())
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray_writes_the_same_bytes(tmp_path: Path, uninterrupted: dict[str, bytes]) -> None:
+    pytest.importorskip("ray")
+    run(slow_sweep(), tmp_path, jobs=2, backend="ray", progress=False)
+    assert contents(tmp_path) == uninterrupted
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jobs": 0}, "`jobs` must be at least 1, or -1"),
+        ({"jobs": -2}, "`jobs` must be at least -1, got -2"),
+        ({"backend": "threads"}, "`backend` must be one of 'loky', 'dask', 'ray'"),
+    ],
+)
+def test_wrong_processes_are_refused_before_anything_is_written(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(tiny("late-bloomer"), tmp_path / "run", progress=False, **options)
+    assert not (tmp_path / "run").exists()
+
+
+# --- folders ------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_another_configuration_is_refused_and_kept(tmp_path: Path) -> None:
+    run(tiny("late-bloomer"), tmp_path, progress=False)
+    before = everything(tmp_path)
+    with pytest.raises(ExperimentError, match=r"settings: horizon is 50, not 51\)"):
+        run(tiny("late-bloomer", horizon=51), tmp_path, progress=False)
+    with pytest.raises(ExperimentError, match=r"seed is 0, not 1\)"):
+        run(tiny("late-bloomer", seed=1), tmp_path, progress=False)
+    with pytest.raises(ExperimentError, match="experiment: 'late-bloomer', not 'improving-ratio'"):
+        run(tiny("improving-ratio"), tmp_path, progress=False)
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("notes.txt", "mine", "holds files of something else"),
+        ("config.json", "{", "is not JSON"),
+        ("config.json", "[]", "is no configuration"),
+        ("config.json", "{}", "holds another configuration"),
+        ("config.json", "__import__('os')", "is not JSON"),
+    ],
+)
+def test_a_folder_of_something_else_is_refused_and_kept(
+    name: str, text: str, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ExperimentError, match=message):
+        run(tiny("late-bloomer"), tmp_path, progress=False)
+    assert everything(tmp_path) == {name: text.encode()}
+
+
+def test_other_versions_are_noted_and_change_no_result(tmp_path: Path) -> None:
+    run(tiny("late-bloomer"), tmp_path, progress=False)
+    before, file = contents(tmp_path), tmp_path / "config.json"
+    config = json.loads(file.read_text())
+    config["versions"][0]["numpy"] = "1.26.0"
+    file.write_text(json.dumps(config))
+    for _ in range(2):
+        run(tiny("late-bloomer"), tmp_path, progress=False)
+    versions = [held["numpy"] for held in json.loads(file.read_text())["versions"]]
+    assert versions == ["1.26.0", np.__version__]
+    assert contents(tmp_path) == before
+
+
+def test_a_data_set_that_changed_is_refused(tmp_path: Path) -> None:
+    trace, folder = tmp_path / "trace", tmp_path / "run"
+    experiment = tiny("egal-cluster", path=str(trace), agents="static-oracle")
+    synthetic_cluster(6, 0, folder=trace, num_rows=500)
+    run(experiment, folder, progress=False)
+    config = json.loads((folder / "config.json").read_text())
+    assert config["data"]["synthetic"] is True  # the folder says so
+    assert config["data"]["rows"] == 500
+    before = everything(folder)
+    shutil.rmtree(trace)
+    synthetic_cluster(6, 1, folder=trace, num_rows=500)
+    with pytest.raises(ExperimentError, match=r"holds another configuration \(data: "):
+        run(experiment, folder, progress=False)
+    assert everything(folder) == before
+
+
+# --- settings -----------------------------------------------------------------------------------
+
+
+def test_the_defaults_are_the_sizes_of_the_papers() -> None:
+    def sizes(name: str, **settings: Any) -> tuple[Any, ...]:
+        held = EXPERIMENTS[name].from_settings("paper", **settings).settings()
+        return tuple(held[key] for key in ("num_arms", "users", "horizon", "num_runs", "agents"))
+
+    ucb = ["egal-ucb"]
+    assert sizes("egal-synthetic") == (10, [1, 2, 3, 4, 5], 150_000, 30, ucb)
+    assert sizes("egal-users") == (2**10, [2**n for n in range(1, 9)], 2**18, 30, ucb)
+    assert sizes("egal-saturation") == (20, list(range(2, 21, 2)), 126_000, 30, ucb)
+    trace, ratings = {"path": "trace"}, {"path": "ml-25m"}
+    assert sizes("egal-cluster", **trace) == (100, [5, 10, 15, 20, 25], 150_000, 30, ucb)
+    assert sizes("egal-movielens", **ratings) == (500, [10, 20, 30, 40, 50], 150_000, 30, ucb)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "error", "message"),
+    [
+        ("egal-users", {"colour": 1}, TypeError, r"'egal-users' takes the settings .*'colour'"),
+        ("egal-users", {"seed": -1}, ValueError, "`seed` must be at least 0, got -1"),
+        ("egal-users", {"agents": "greedy"}, ValueError, "`agents` must be among .*got 'greedy'"),
+        ("egal-users", {"agents": 3}, TypeError, "`agents` must be names of agents, got 3"),
+        ("egal-users", {"agents": []}, ValueError, "`agents` must be different values"),
+        ("egal-users", {"users": [2, 2]}, ValueError, r"`users` must be different.*\[2, 2\]"),
+        ("egal-users", {"users": [2.5]}, TypeError, "`users` must be an integer, got 2.5"),
+        ("egal-users", {"num_arms": 3, "users": 4}, ValueError, "`num_arms` must be at least 4"),
+        ("egal-users", {"engine": "abacus"}, ValueError, "`engine` must be one of"),
+        ("egal-synthetic", {"law_names": ["cauchy"]}, ValueError, "`law_names` must be one of"),
+        ("egal-movielens", {"path": ""}, ValueError, "`path` must be where the data set"),
+        ("egal-movielens", {"path": 3}, TypeError, "`path` must be a string, got 3"),
+        ("improving-ratio", {"steps_per_arm": 3}, ValueError, "`steps_per_arm` must be at least 4"),
+        ("improving-ratio", {"families": ["x"]}, ValueError, "`families` must be one of"),
+        ("improving-potential", {"epsilon": 0}, ValueError, "`epsilon` must be above 0"),
+        ("late-bloomer", {"ramps": [0]}, ValueError, "`ramps` must be at least 1, got 0"),
+        ("theorems", {"checks": ["p-is-np"]}, ValueError, "`checks` must be one of"),
+    ],
+)
+def test_wrong_settings_are_told(
+    name: str, settings: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        EXPERIMENTS[name].from_settings("quick", **settings)
+
+
+def test_a_wrong_preset_is_told() -> None:
+    with pytest.raises(ValueError, match="`preset` must be one of 'quick', 'paper', got 'fast'"):
+        EXPERIMENTS["egal-users"].from_settings("fast")
+
+
+def test_settings_come_from_a_file_of_them_or_from_a_run(tmp_path: Path) -> None:
+    experiment = tiny("late-bloomer", seed=4)
+    run(experiment, tmp_path / "run", progress=False)
+    settings = load_settings(tmp_path / "run" / "config.json", "late-bloomer")
+    assert EXPERIMENTS["late-bloomer"].from_settings("paper", **settings) == experiment
+    file = tmp_path / "own.json"
+    file.write_text('{"horizon": 12}')
+    assert load_settings(file, "late-bloomer") == {"horizon": 12}
+    file.write_text("[12]")
+    with pytest.raises(ValueError, match="must hold a JSON object of settings, got"):
+        load_settings(file, "late-bloomer")
+    with pytest.raises(ValueError, match="must hold settings of 'egal-users', got 'late-bloomer'"):
+        load_settings(tmp_path / "run" / "config.json", "egal-users")
+    file.write_text("horizon: 12")
+    with pytest.raises(ExperimentError, match="is not JSON"):
+        load_settings(file, "late-bloomer")
+
+
+# --- the command --------------------------------------------------------------------------------
+
+
+def test_the_command_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["experiments", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"  {name} " in listed for name in EXPERIMENTS)
+
+
+def test_the_command_runs_one_and_prints_what_came_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["experiments", "run", "late-bloomer", "--agents", "anytime-improving", "ramps=[40]"]
+    words += ["--output", str(tmp_path / "a"), "--seed", "3", "horizon=1000", "num_runs=1"]
+    assert cli.main(words) == 0
+    captured = capsys.readouterr()
+    assert "| anytime-improving | 0.02014 |" in captured.out  # 19.75 / 980.5
+    assert "late-bloomer: 100%" in captured.err
+    config = str(tmp_path / "a" / "config.json")
+    again = ["experiments", "run", "late-bloomer", "--config", config, "--output"]
+    assert cli.main([*again, str(tmp_path / "b"), "--no-progress"]) == 0
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["egal-users", "colour=1"], "takes the settings"),
+        (["egal-users", "horizon=x"], "`horizon` must be an integer, got 'x'"),
+        (["egal-users", "--agents", "egal-ucb,greedy"], "got 'greedy'"),
+        (["egal-users", "--seed", "-1"], "`seed` must be at least 0"),
+        (["egal-users", "--jobs", "0"], "`jobs` must be at least 1"),
+        (["egal-users", "--config", "/no/such.json"], "/no/such.json"),
+        (["egal-movielens", "path=/no/such"], "no file or folder '/no/such'. "),
+        (["egal-movielens", "--preset", "paper"], "`path` must be where the data set"),
+        (["all", "horizon=5"], "must be given to one experiment, not to all"),
+        (["all", "--preset", "paper"], "`path` must be where the data set"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ["--output", str(tmp_path / "run"), "--no-progress"]
+    assert cli.main(["experiments", "run", *words, *output]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "the following arguments are required: action"),
+        (["run"], "the following arguments are required: name"),
+        (["run", "everything"], "invalid choice: 'everything'"),
+        (["run", "egal-users", "--backend", "mpi"], "invalid choice: 'mpi'"),
+        (["run", "egal-users", "--fast"], "unrecognized arguments: --fast"),
+    ],
+)
+def test_wrong_options_are_refused_by_the_parser(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as error:
+        cli.main(["experiments", *words])
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err

@@ -115,7 +115,7 @@ def learners(setting: Setting, arguments: Arguments) -> tuple[dict[str, list[Ent
 
 def baselines(env_id: str) -> dict[str, Entry]:
     """Return every agent that plays the environment; it is told what it must know."""
-    return {name: Entry(factory=partial(agents.make, name)) for name in agents.available(env_id)}
+    return {name: Entry(factory=partial(agents.make, name)) for name in agents.ready(env_id)}
 
 
 def row(name: str, knows: str, runs: Sequence[Evaluation]) -> tuple[float, str]:

@@ -98,9 +98,9 @@ def ratio_rows() -> list[Row]:
     items: dict[str, Item] = {"normal": draws("standard_normal"), "uniform": draws("random")}
     for users in (1, 5):
         items[f"naive {users}"] = naive_steps(users)
-        items[f"numpy {users}"] = engine_steps("numpy", "bernoulli", users, 500, RUNS)
+        items[f"numpy {users}"] = engine_steps("numpy", "bernoulli", users, 2000, RUNS)
         for law in ("bernoulli", "gaussian"):
-            items[f"{law} {users}"] = engine_steps("numba", law, users, HORIZON // 10, 30)
+            items[f"{law} {users}"] = engine_steps("numba", law, users, HORIZON, 3)
     seconds = medians(items)
     print("| per step of one run, or per draw | CPU ns |\n| --- | ---: |")
     for name, value in seconds.items():

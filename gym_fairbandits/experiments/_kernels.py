@@ -68,30 +68,31 @@ def top_into(chosen: Ints, best: Floats, index: Floats) -> None:
 
 
 @_compiled
-def reward(kind: int, arm: int, draw: float, means: Floats, std: Floats, table: Any) -> float:
-    """Return what ``arm`` pays on a draw.
+def reward(
+    kind: int, draw: float, mean: float, std: float, pool: Floats, start: int, count: int
+) -> float:
+    """Return what an arm pays on a draw.
 
     Args:
         kind: ``BERNOULLI``, ``GAUSSIAN`` or ``EMPIRICAL``.
-        arm: The arm.
         draw: Uniform on [0, 1), or standard normal for Gaussian arms.
-        means: float64 array of shape ``(num_arms,)``.
-        std: Of Gaussian arms; float64 array of shape ``(num_arms,)``.
-        table: Of empirical arms, as :attr:`gym_fairbandits.arms.Empirical.table`.
+        mean: Of Bernoulli and Gaussian arms.
+        std: Of Gaussian arms.
+        pool: The samples of all empirical arms.
+        start: Where the samples of an empirical arm begin.
+        count: How many it has.
     """
     if kind == BERNOULLI:
-        return 1.0 if draw < means[arm] else 0.0
+        return 1.0 if draw < mean else 0.0
     if kind == GAUSSIAN:
-        return float(means[arm] + std[arm] * draw)
-    pool, starts, counts = table
-    place = min(np.int64(draw * counts[arm]), counts[arm] - 1)
-    return float(pool[starts[arm] + place])
+        return mean + std * draw
+    return float(pool[start + min(np.int64(draw * count), count - 1)])
 
 
 @_compiled
 def play(
     draws: Floats,
-    law: tuple[int, Floats, Floats, tuple[Floats, Ints, Ints]],
+    law: tuple[int, Floats, Floats, Floats, Ints, Ints],
     capacity: int,
     budgets: Floats,
     sigma: float,
@@ -110,7 +111,8 @@ def play(
     Args:
         draws: Of the run's stream, in the order of steps and users; of the C draws of a group,
             the first counts. Float64 array of shape ``(num_steps * G * C,)``.
-        law: The kind of arms and their parameters, see :func:`reward`.
+        law: The kind of arms, and their means, deviations, pool, starts and counts: see
+            :func:`reward`.
         capacity: C.
         budgets: ``c ln t`` at the start of each block.
         sigma: Scale of the noise.
@@ -125,7 +127,7 @@ def play(
     Returns:
         The first checkpoint that lies ahead now.
     """
-    kind, means, std, table = law
+    kind, means, std, pool, starts, counts = law
     pulls, sums, totals = state
     num_arms, groups = len(means), len(totals)
     averages, widths, index = np.full(num_arms, np.inf), np.zeros(num_arms), np.empty(num_arms)
@@ -135,8 +137,7 @@ def play(
             averages[arm] = sums[arm] / pulls[arm]
             widths[arm] = sigma * np.sqrt(1 / pulls[arm])
     chosen, best = np.zeros(groups, dtype=np.int64), np.empty(groups)
-    twice = np.empty(2 * groups, dtype=np.int64)  # the set after itself, to rotate without `%`
-    number, left = 0, len(draws) // (groups * capacity)
+    first, left = 0, len(draws) // (groups * capacity)
     for block in range(len(budgets)):
         # Most often the set stays. Indices without quotients and roots, right to some 1e-15, show
         # it if each is clearly above the next, and the last above all others.
@@ -157,29 +158,44 @@ def play(
         if not clear or rivals != groups:
             index_into(index, sums, pulls, budgets[block], sigma)
             top_into(chosen, best, index)
-        twice[:groups] = chosen
-        twice[groups:] = chosen
         length = min(groups, left)
         left -= length
-        for turn in range(length):
-            for group in range(groups):
-                arm = twice[groups - turn + group]
-                paid = reward(kind, arm, draws[number], means, std, table)
-                sums[arm] += paid
-                totals[group] += paid
-                number += capacity
-            step += 1
-            if place < len(checkpoints) and step == checkpoints[place]:
+        done = 0
+        while done < length:
+            until = length
+            if place < len(checkpoints):
+                until = min(until, checkpoints[place] - step)
+            # Arm by arm, each meeting one user after the other, so that its numbers stay at hand.
+            for slot in range(groups):
+                arm = chosen[slot]
+                mean, deviation, start, count = means[arm], std[arm], starts[arm], counts[arm]
+                total = sums[arm]
+                group = slot + done if slot + done < groups else slot + done - groups
+                number = first + done * groups * capacity + group * capacity
+                for _ in range(done, until):
+                    paid = reward(kind, draws[number], mean, deviation, pool, start, count)
+                    total += paid
+                    totals[group] += paid
+                    group += 1
+                    number += (groups + 1) * capacity
+                    if group == groups:
+                        group = 0
+                        number -= groups * capacity
+                sums[arm] = total
+            done = until
+            if place < len(checkpoints) and step + done == checkpoints[place]:
                 before = 0.0
                 for arm in range(num_arms):
                     before += pulls[arm] * means[arm]
                 for group in range(groups):
                     value = before / groups
-                    for past in range(turn + 1):
-                        value += means[chosen[(group - past) % groups]]
+                    for turn in range(done):
+                        value += means[chosen[(group - turn) % groups]]
                     expected[place, group] = value
                     realized[place, group] = totals[group]
                 place += 1
+        step += length
+        first += length * groups * capacity
         for slot in range(groups):
             arm = chosen[slot]
             pulls[arm] += length

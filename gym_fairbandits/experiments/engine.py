@@ -409,13 +409,13 @@ def _play_compiled(runs: _Runs, checkpoints: Ints, expected: Floats, realized: F
             )
 
 
-def _tables(law: Arms) -> tuple[int, Floats, Floats, tuple[Floats, Ints, Ints]]:
+def _tables(law: Arms) -> tuple[int, Floats, Floats, Floats, Ints, Ints]:
     """Return a law as :func:`gym_fairbandits.experiments._kernels.play` reads it."""
     from gym_fairbandits.experiments import _kernels
 
-    no_table = np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    none, zeros = np.zeros(law.num_arms, dtype=np.int64), np.zeros(law.num_arms)
     if isinstance(law, Gaussian):
-        return _kernels.GAUSSIAN, law.means, law.std, no_table
+        return _kernels.GAUSSIAN, law.means, law.std, zeros, none, none
     if isinstance(law, Empirical):
-        return _kernels.EMPIRICAL, law.means, np.zeros(0), law.table
-    return _kernels.BERNOULLI, law.means, np.zeros(0), no_table
+        return _kernels.EMPIRICAL, law.means, zeros, *law.table
+    return _kernels.BERNOULLI, law.means, zeros, zeros, none, none

@@ -9,8 +9,6 @@ are passed in: the compiler's may differ from NumPy's in the last bit.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +84,7 @@ def reward(
         return 1.0 if draw < mean else 0.0
     if kind == GAUSSIAN:
         return mean + std * draw
-    return float(pool[start + min(np.int64(draw * count), count - 1)])
+    return float(pool[start + min(int(draw * count), count - 1)])
 
 
 @_compiled

@@ -115,6 +115,10 @@ def ratio_rows() -> list[Row]:
     rows.append(
         ("obvious / NumPy, 30 runs, U=5", seconds["naive 5"] / seconds["numpy 5"], ">=", 80)
     )
+    per_reward = {law: seconds[f"{law} 5"] / 5 for law in ("gaussian", "bernoulli")}
+    rows.append(
+        ("numba / draws, Gaussian, U=5", per_reward["gaussian"] / seconds["normal"], "<=", 1.5)
+    )
     rows.append(
         ("numba / draws, Bernoulli, U=5", per_reward["bernoulli"] / seconds["uniform"], "<=", 6)
     )

@@ -100,7 +100,7 @@ def ratio_rows() -> list[Row]:
         items[f"naive {users}"] = naive_steps(users)
         items[f"numpy {users}"] = engine_steps("numpy", "bernoulli", users, 2000, RUNS)
         for law in ("bernoulli", "gaussian"):
-            items[f"{law} {users}"] = engine_steps("numba", law, users, HORIZON, 3)
+            items[f"{law} {users}"] = engine_steps("numba", law, users, HORIZON, 10)
     seconds = medians(items)
     print("| per step of one run, or per draw | CPU ns |\n| --- | ---: |")
     for name, value in seconds.items():

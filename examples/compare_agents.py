@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import Comparison, Entry, compare
+from gym_fairbandits.experiments.learning import EGAL, IMPROVING, linear_caps, trained
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,6 @@ def settings(arguments: Arguments) -> list[Setting]:
 
 def learned_settings(arguments: Arguments) -> list[Setting]:
     """Return a setting per environment that PPO was trained for; trains it if it is not there."""
-    from learning import EGAL, IMPROVING, linear_caps, trained
-
     chosen = [
         (IMPROVING, "linear caps, 5 arms", linear_caps, {"num_arms": 5}, 100, IMPROVING_METRICS),
         (EGAL, "bernoulli", "bernoulli", {}, 1000, EGAL_METRICS),

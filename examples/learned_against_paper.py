@@ -12,26 +12,24 @@ minutes::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from cli import parse
-from learning import EGAL, IMPROVING, Recipe, linear_caps, trained
 
 from gym_fairbandits import agents
-from gym_fairbandits.evaluation import Comparison, Entry, Evaluation, compare, mean_interval
+from gym_fairbandits.evaluation import Comparison, Entry, Evaluation, compare
+from gym_fairbandits.experiments.learned import HELD_OUT, HORIZONS, learner, standing
+from gym_fairbandits.experiments.learning import PROBLEMS, Problem, trained
 
 INTRODUCTION = """\
 Written by `python examples/learned_against_paper.py`: {num_episodes} held-out episodes, the same
 for all, with 95 % bootstrap intervals of the mean over episodes. PPO: the mean over
 {training_seeds} training seeds, whose own means stand in the last column. "Is told": what a policy
 knows that the papers' learners do not."""
-WORST_CASE = "{}: trained there, played on the lower bound of Patil et al. (Theorem 2)"
-HELD_OUT = 1_000_000  # the first seed of the evaluation; far from the seeds of the training
 
 
 @dataclass(frozen=True)
@@ -44,69 +42,24 @@ class Arguments:
     output: Path = Path("learned")
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A distribution of instances, and who plays it.
-
-    Attributes:
-        title: Its name in the table.
-        recipe: How PPO learns it.
-        shared: Arguments of the environment for all.
-        worst_case: Arguments of instances that nobody trained on, to show where learning fails.
-    """
-
-    title: str
-    recipe: Recipe
-    shared: dict[str, Any]
-    worst_case: dict[str, Any] = field(default_factory=dict)
-
-
-FIVE_ARMS = {"num_arms": 5, "horizon": 100}
-TEN_ARMS = {"num_arms": 10, "num_users": 5, "horizon": 1000}
-SETTINGS = [
-    Setting(
-        "improving, linear caps",
-        IMPROVING,
-        {"instance": linear_caps, **FIVE_ARMS},
-        {"instance": "lower_bound", **FIVE_ARMS},
-    ),
-    Setting(
-        "improving, random_concave",
-        IMPROVING,
-        {"instance": "random_concave", **FIVE_ARMS},
-    ),
-    Setting("egalitarian, bernoulli", EGAL, {"instance": "bernoulli", **TEN_ARMS}),
-    Setting(
-        "egalitarian, gaussian, variance 0.1",
-        EGAL,
-        {"instance": {"name": "gaussian", "variance": 0.1}, **TEN_ARMS},
-    ),
-]
-
-
-def title_of(known: bool) -> str:
-    """Return the name of PPO in the tables."""
-    return f"PPO, horizon {'known' if known else 'unknown'}"
-
-
-def learners(setting: Setting, arguments: Arguments) -> tuple[dict[str, list[Entry]], list[str]]:
-    """Return PPO's models by title, one per training seed, and lines that say what they took."""
+def learners(problem: Problem, arguments: Arguments) -> tuple[dict[str, list[Entry]], list[str]]:
+    """Return PPO's models by name, one per training seed, and lines that say what they took."""
     entries: dict[str, list[Entry]] = {}
     lines = []
-    for known in (False, True):
-        name = title_of(known)
+    for horizon in HORIZONS:
+        name, known = learner(horizon), horizon == "known"
         entries[name], minutes, steps = [], [], 0
         for seed in range(arguments.training_seeds):
-            file = f"{setting.title}-{'known' if known else 'unknown'}-{seed}.zip"
+            file = f"{problem.title}-{horizon}-{seed}.zip"
             model, record = trained(
-                setting.recipe,
+                problem.recipe,
                 arguments.output / file.replace(", ", "-").replace(" ", "_"),
                 seed,
                 arguments.total_steps,
                 horizon_known=known,
-                **setting.shared,
+                **problem.env_kwargs,
             )
-            entries[name].append(setting.recipe.entry(model, horizon_known=known))
+            entries[name].append(problem.recipe.entry(model, horizon_known=known))
             minutes.append(record["cpu_seconds"] / 60)
             steps = record["steps"]
         lines.append(f"{name}: {steps:,} decisions, {np.mean(minutes):.1f} minutes of one core.")
@@ -118,27 +71,24 @@ def baselines(env_id: str) -> dict[str, Entry]:
     return {name: Entry(factory=partial(agents.make, name)) for name in agents.ready(env_id)}
 
 
-def row(name: str, knows: str, runs: Sequence[Evaluation]) -> tuple[float, str]:
+def row(label: str, name: str, runs: Sequence[Evaluation]) -> tuple[float, str]:
     """Return the mean regret over runs (one per training seed) and a line of the table."""
-    regrets = np.mean([run.episodes["policy_regret"] for run in runs], axis=0)
-    earned = np.mean([run.mean("expected_return") / run.mean("optimal_return") for run in runs])
+    metrics = ("policy_regret", "expected_return", "optimal_return")
+    own = standing(name, *(np.array([run.episodes[metric] for run in runs]) for metric in metrics))
     # Adding 0.0 turns -0.0 into 0.0.
-    mean, low, high = (round(x, 1) + 0.0 for x in (regrets.mean(), *mean_interval(regrets)))
-    seeds = [f"{run.mean('policy_regret'):.1f}" for run in runs] if len(runs) > 1 else []
+    mean, low, high = (round(x, 1) + 0.0 for x in (own.regret, *own.interval))
+    seeds = ", ".join(f"{x:.1f}" for x in own.seeds) if len(own.seeds) > 1 else ""
     regret = f"{mean:.1f} [{low:.1f}, {high:.1f}]"
-    return mean, f"| {name} | {knows} | {regret} | {earned:.1%} | {', '.join(seeds)} |"
+    return mean, f"| {label} | {own.told} | {regret} | {own.earned:.1%} | {seeds} |"
 
 
 def table(comparison: Comparison, learned: dict[str, list[Entry]], env_id: str) -> list[str]:
-    """Return the table of one setting, lowest regret first."""
+    """Return the table of one problem, lowest regret first."""
     rows = []
     for name, entries in learned.items():
         runs = [comparison[f"{name} #{seed}"] for seed in range(len(entries))]
-        knows = "horizon" if name == title_of(known=True) else ""
-        rows.append(row(f"**{name}**", knows, runs))
-    for name in agents.ready(env_id):
-        knows = ", ".join(agents.knowledge(agents.agent_class(name)))
-        rows.append(row(name, knows, [comparison[name]]))
+        rows.append(row(f"**{name}**", name, runs))
+    rows += [row(name, name, [comparison[name]]) for name in agents.ready(env_id)]
     return [
         "| policy | is told | policy regret [95 %] | earned of the optimum | training seeds |",
         "| --- | --- | ---: | ---: | --- |",
@@ -146,10 +96,10 @@ def table(comparison: Comparison, learned: dict[str, list[Entry]], env_id: str) 
     ]
 
 
-def play(setting: Setting, arguments: Arguments) -> tuple[list[str], list[pd.DataFrame]]:
-    """Train and evaluate a setting; return its part of the report, and its episodes."""
-    env_id = setting.recipe.env_id
-    learned, notes = learners(setting, arguments)
+def play(problem: Problem, arguments: Arguments) -> tuple[list[str], list[pd.DataFrame]]:
+    """Train and evaluate on a problem; return its part of the report, and its episodes."""
+    env_id = problem.recipe.env_id
+    learned, notes = learners(problem, arguments)
     policies = baselines(env_id) | {
         f"{name} #{seed}": entry
         for name, entries in learned.items()
@@ -157,15 +107,15 @@ def play(setting: Setting, arguments: Arguments) -> tuple[list[str], list[pd.Dat
     }
     lines: list[str] = []
     frames: list[pd.DataFrame] = []
-    for shared in filter(None, (setting.shared, setting.worst_case)):
-        title = setting.title if shared is setting.shared else WORST_CASE.format(setting.title)
+    for instances, env_kwargs in problem.plays().items():
+        title = problem.heading(instances)
         comparison = compare(
             policies,
             env_id,
             num_episodes=arguments.num_episodes,
             seed=HELD_OUT,
             progress=True,
-            **shared,
+            **env_kwargs,
         )
         lines += [f"## {title}", "", *table(comparison, learned, env_id), "", *notes, ""]
         frames.append(comparison.to_pandas().assign(setting=title))
@@ -178,8 +128,8 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     lines = ["# Learned against the papers", "", INTRODUCTION.format(**vars(arguments)), ""]
     frames = []
-    for setting in SETTINGS:
-        more, episodes = play(setting, arguments)
+    for problem in PROBLEMS.values():
+        more, episodes = play(problem, arguments)
         lines += more
         frames += episodes
     text = "\n".join(lines)

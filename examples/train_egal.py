@@ -22,10 +22,10 @@ matplotlib.use("Agg")  # writes files; needs no screen
 
 import numpy as np
 from cli import parse
-from learning import EGAL, train
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import compare
+from gym_fairbandits.experiments.learning import EGAL, train
 
 
 @dataclass(frozen=True)

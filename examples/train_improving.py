@@ -23,10 +23,10 @@ import matplotlib
 matplotlib.use("Agg")  # writes files; needs no screen
 
 from cli import parse
-from learning import IMPROVING, linear_caps, train
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import compare
+from gym_fairbandits.experiments.learning import IMPROVING, linear_caps, train
 
 
 @dataclass(frozen=True)

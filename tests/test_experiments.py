@@ -49,6 +49,15 @@ TINY: dict[str, dict[str, Any]] = {
     "improving-ratio": {"arms": [2, 3], "steps_per_arm": 6, "num_runs": 2},
     "improving-potential": {"horizon": 40, "num_runs": 3, "num_checkpoints": 5},
     "late-bloomer": {"ramps": [10, 40], "horizon": 50, "num_runs": 2},
+    "learned": {
+        "agents": "greedy,egal-ucb",
+        "problems": "linear-caps",
+        "ppo_horizons": "known",
+        "num_episodes": 2,
+        "total_steps": 1,
+        "num_arms": 5,
+        "horizon": 20,
+    },
 }
 RESULTS = ("results.csv", "results.parquet", "figure.png", "figure.pdf")
 SLOW = {"ramps": [20, 40, 80], "horizon": 1000, "num_runs": 2}  # 12 tasks that take a while
@@ -83,7 +92,10 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 # --- every experiment ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", list(EXPERIMENTS))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "learned")) for name in EXPERIMENTS],
+)
 def test_an_experiment_writes_its_configuration_tables_and_figures(
     name: str, tmp_path: Path
 ) -> None:
@@ -474,6 +486,13 @@ def test_the_defaults_are_the_sizes_of_the_papers() -> None:
         ("improving-potential", {"epsilon": 0}, ValueError, "`epsilon` must be above 0"),
         ("late-bloomer", {"ramps": [0]}, ValueError, "`ramps` must be at least 1, got 0"),
         ("theorems", {"checks": ["p-is-np"]}, ValueError, "`checks` must be one of"),
+        ("learned", {"agents": "sarsa"}, ValueError, "`agents` must be among .*got 'sarsa'"),
+        ("learned", {"problems": "chess"}, ValueError, "`problems` must be one of 'linear-caps'"),
+        ("learned", {"problems": ["gaussian"] * 2}, ValueError, "`problems` must be different"),
+        ("learned", {"ppo_horizons": [True]}, ValueError, "`ppo_horizons` must be one of"),
+        ("learned", {"training_seeds": 0}, ValueError, "`training_seeds` must be at least 1"),
+        ("learned", {"total_steps": -1}, ValueError, "`total_steps` must be at least 0, got -1"),
+        ("learned", {"num_arms": 4}, ValueError, "`num_arms` must be at least 5, got 4"),
     ],
 )
 def test_wrong_settings_are_told(

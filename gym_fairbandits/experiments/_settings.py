@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from gym_fairbandits import agents
-from gym_fairbandits._checks import checked_int
+from gym_fairbandits._checks import checked_choice, checked_int
 
-__all__ = ["checked_agents", "checked_ints", "named_agent"]
+__all__ = ["checked_agents", "checked_choices", "checked_ints", "named_agent"]
 
 
 def checked_ints(name: str, values: Any, minimum: int = 1) -> tuple[int, ...]:
@@ -24,8 +24,22 @@ def checked_ints(name: str, values: Any, minimum: int = 1) -> tuple[int, ...]:
     return _distinct(name, numbers)
 
 
-def checked_agents(names: Any, env_id: str) -> tuple[str, ...]:
-    """Return the names of agents that play ``env_id``, given as a sequence or with commas between.
+def checked_choices(name: str, values: Any, choices: Sequence[str]) -> tuple[str, ...]:
+    """Return ``values``, one of ``choices`` or a sequence of different ones, as a tuple.
+
+    Raises:
+        TypeError: If it is neither.
+        ValueError: If there is none, one is not among ``choices``, or one is there twice.
+    """
+    listed = values if isinstance(values, list | tuple) else [values]
+    chosen = tuple(checked_choice(name, value, tuple(choices)) for value in listed)
+    return _distinct(name, chosen)
+
+
+def checked_agents(names: Any, *env_ids: str) -> tuple[str, ...]:
+    """Return the names of agents, given as a sequence or with commas between.
+
+    Each plays one of the environments ``env_ids``.
 
     Raises:
         TypeError: If ``names`` is neither.
@@ -35,7 +49,7 @@ def checked_agents(names: Any, env_id: str) -> tuple[str, ...]:
     listed = names.split(",") if isinstance(names, str) else names
     if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"`agents` must be names of agents, got {names!r}")
-    ready = agents.ready(env_id)
+    ready = {name for env_id in env_ids for name in agents.ready(env_id)}
     for name in listed:
         if name not in ready:
             raise ValueError(f"`agents` must be among {sorted(ready)}, got {name!r}")

@@ -13,6 +13,7 @@ from gym_fairbandits.experiments.egal_users import EgalUsers
 from gym_fairbandits.experiments.improving_potential import ImprovingPotential
 from gym_fairbandits.experiments.improving_ratio import ImprovingRatio
 from gym_fairbandits.experiments.late_bloomer import LateBloomer
+from gym_fairbandits.experiments.learned import Learned
 from gym_fairbandits.experiments.runner import Experiment
 from gym_fairbandits.experiments.theorem_checks import TheoremChecks
 
@@ -28,5 +29,6 @@ _ALL: tuple[type[Experiment], ...] = (
     ImprovingRatio,
     ImprovingPotential,
     LateBloomer,
+    Learned,
 )
 EXPERIMENTS: Mapping[str, type[Experiment]] = MappingProxyType({own.name: own for own in _ALL})

@@ -7,6 +7,7 @@ its own as soon as it is known; tables and figures are made from these files at 
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import os
@@ -44,7 +45,21 @@ AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
 PRESETS = ("quick", "paper")
 CONFIG = "config.json"
 _PARTIAL = ".partial-"  # how the names of files begin that are not whole yet
-_VERSIONS = ("numpy", "scipy", "gymnasium", "joblib", "polars", "matplotlib", "numba")
+_VERSIONS = (
+    "numpy",
+    "scipy",
+    "gymnasium",
+    "joblib",
+    "polars",
+    "matplotlib",
+    "numba",
+    "torch",
+    "stable-baselines3",
+)
+_EXTRAS = {  # what is imported of them
+    "experiments": ("joblib", "matplotlib", "polars", "tqdm"),
+    "sb3": ("sb3_contrib", "stable_baselines3", "torch", "tqdm"),
+}
 
 
 class ExperimentError(RuntimeError):
@@ -227,17 +242,19 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in table)
 
 
-def check_extra() -> None:
-    """Raise ``ImportError`` with the command to install what is missing, if anything is."""
+def check_extra(extra: str = "experiments") -> None:
+    """Raise ``ImportError`` with the command to install what is missing, if anything is.
+
+    Args:
+        extra: ``"experiments"``, which all need, or ``"sb3"``, which those need that train.
+    """
     try:
-        import joblib  # noqa: F401
-        import matplotlib  # noqa: F401
-        import polars  # noqa: F401
-        import tqdm  # noqa: F401
+        for module in _EXTRAS[extra]:
+            importlib.import_module(module)
     except ImportError as error:
+        whose = "training needs" if extra == "sb3" else "experiments need"
         raise ImportError(
-            f"experiments need the extra `experiments` ({error}): "
-            'pip install "gym-fairbandits[experiments]"'
+            f'{whose} the extra `{extra}` ({error}): pip install "gym-fairbandits[{extra}]"'
         ) from error
 
 

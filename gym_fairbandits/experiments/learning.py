@@ -1,28 +1,46 @@
-"""How the examples train: one recipe per environment, and the settings that they share."""
+"""How PPO learns the environments: a recipe for each, and the problems that it is tried on.
+
+Training needs the extra ``sb3``, which is imported when something is trained, not before.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
-import torch
-from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
-from tqdm import tqdm
 
-import gym_fairbandits  # noqa: F401 - registers the environments
-from gym_fairbandits.agents.sb3 import ArmEquivariantPolicy, BanditVecEnv
 from gym_fairbandits.curves import Curve, LinearCap
 from gym_fairbandits.evaluation import Entry
+from gym_fairbandits.experiments.runner import check_extra
 from gym_fairbandits.wrappers import RotatedAssignment
+
+if TYPE_CHECKING:
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecEnv
+
+__all__ = [
+    "EGAL",
+    "IMPROVING",
+    "PROBLEMS",
+    "TRAINED",
+    "WORST",
+    "Problem",
+    "Recipe",
+    "linear_caps",
+    "train",
+    "trained",
+]
+
+TRAINED = "as trained"  # the instances that a policy plays
+WORST = "worst case"
 
 
 def linear_caps(rng: np.random.Generator, num_arms: int) -> list[Curve]:
@@ -60,6 +78,10 @@ class Recipe:
 
     def environments(self, **env_kwargs: Any) -> VecEnv:
         """Return the environments to learn in; rewards are scaled to unit variance of returns."""
+        from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+        from gym_fairbandits.agents.sb3 import BanditVecEnv
+
         if self.wrappers:
             envs: VecEnv = DummyVecEnv([lambda: self._wrapped(env_kwargs)] * self.num_envs)
         else:
@@ -110,32 +132,87 @@ EGAL = Recipe(
 )
 
 
-class _Bar(BaseCallback):
-    """Shows how far the training is."""
+@dataclass(frozen=True)
+class Problem:
+    """A distribution of instances, and how PPO learns it.
 
-    def __init__(self, total: int, label: str) -> None:
-        super().__init__()
-        self._bar = tqdm(total=total, desc=label, unit="step", unit_scale=True)
+    Attributes:
+        title: Its name in tables and figures.
+        recipe: How PPO learns it.
+        env_kwargs: Arguments of the environment, but for ``horizon_known``.
+        worst_case: Those that differ on instances that nobody trained on, to show where learning
+            fails.
+    """
 
-    def _on_step(self) -> bool:
-        return True
+    title: str
+    recipe: Recipe
+    env_kwargs: Mapping[str, Any]
+    worst_case: Mapping[str, Any] = field(default_factory=dict)
 
-    def _on_rollout_end(self) -> None:
-        self._bar.update(self.num_timesteps - self._bar.n)
+    def plays(self, **sizes: int) -> dict[str, dict[str, Any]]:
+        """Return the arguments of the environments to play in, training's first."""
+        shared = {**self.env_kwargs, **sizes}
+        worst = {WORST: {**shared, **self.worst_case}} if self.worst_case else {}
+        return {TRAINED: shared, **worst}
 
-    def _on_training_end(self) -> None:
-        self._bar.close()
+    def heading(self, instances: str) -> str:
+        """Return the title of what is played."""
+        if instances == TRAINED:
+            return self.title
+        return f"{self.title}: trained there, played on the lower bound of Patil et al. (Theorem 2)"
 
 
-def train(recipe: Recipe, seed: int, total_steps: int = 0, **env_kwargs: Any) -> PPO:
+_FIVE_ARMS = {"num_arms": 5, "horizon": 100}
+_TEN_ARMS = {"num_arms": 10, "num_users": 5, "horizon": 1000}
+PROBLEMS: Mapping[str, Problem] = MappingProxyType(
+    {
+        "linear-caps": Problem(
+            "improving, linear caps",
+            IMPROVING,
+            {"instance": linear_caps, **_FIVE_ARMS},
+            {"instance": "lower_bound"},
+        ),
+        "random-concave": Problem(
+            "improving, random_concave", IMPROVING, {"instance": "random_concave", **_FIVE_ARMS}
+        ),
+        "bernoulli": Problem(
+            "egalitarian, bernoulli", EGAL, {"instance": "bernoulli", **_TEN_ARMS}
+        ),
+        "gaussian": Problem(
+            "egalitarian, gaussian, variance 0.1",
+            EGAL,
+            {"instance": {"name": "gaussian", "variance": 0.1}, **_TEN_ARMS},
+        ),
+    }
+)
+
+
+def train(
+    recipe: Recipe, seed: int, total_steps: int = 0, *, progress: bool = True, **env_kwargs: Any
+) -> PPO:
     """Return a model trained by ``recipe``; the same seed gives the same model.
+
+    From then on torch uses one thread in this process: the networks are small, and more threads
+    only wait for each other.
 
     Args:
         recipe: How to learn.
         seed: Seeds networks, actions and environments.
-        total_steps: Decisions of the learner; 0 for the recipe's own number.
+        total_steps: Decisions of the learner; 0 for the recipe's own number. It learns from whole
+            rollouts, so it may take a few more.
+        progress: Whether to show a bar, on standard error.
         **env_kwargs: Arguments of the environment.
+
+    Raises:
+        ImportError: If the extra ``sb3`` is not installed.
     """
+    check_extra("sb3")
+    import torch
+    from stable_baselines3 import PPO
+    from tqdm import tqdm
+
+    from gym_fairbandits.agents.sb3 import ArmEquivariantPolicy
+
     torch.set_num_threads(1)  # the networks are small: more threads only wait for each other
     steps = total_steps or recipe.total_steps
     rate = recipe.settings["learning_rate"]
@@ -146,9 +223,17 @@ def train(recipe: Recipe, seed: int, total_steps: int = 0, **env_kwargs: Any) ->
         device="cpu",
         policy_kwargs=dict(recipe.policy_kwargs),
         gamma=recipe.discount(**env_kwargs),
-        **{**recipe.settings, "learning_rate": lambda left: rate * left},
+        # What is left falls below 0 in the last rollout, if the steps are no multiple of one.
+        **{**recipe.settings, "learning_rate": lambda left: rate * max(left, 0.0)},
     )
-    model.learn(steps, callback=_Bar(steps, f"{recipe.env_id}, seed {seed}"))
+    label = f"{recipe.env_id}, seed {seed}"
+    with tqdm(total=steps, desc=label, unit="step", unit_scale=True, disable=not progress) as bar:
+
+        def advance(_locals: dict[str, Any], _globals: dict[str, Any]) -> bool:
+            bar.update(model.num_timesteps - bar.n)
+            return True
+
+        model.learn(steps, callback=advance)
     return model
 
 
@@ -166,7 +251,15 @@ def trained(
 
     Returns:
         The model, and ``steps``, ``wall_seconds`` and ``cpu_seconds`` of its training.
+
+    Raises:
+        ImportError: If the extra ``sb3`` is not installed.
     """
+    check_extra("sb3")
+    import torch
+    from stable_baselines3 import PPO
+
+    torch.set_num_threads(1)  # for what the model plays, too; see `train`
     record = path.with_suffix(".json")
     if not record.exists():
         wall, cpu = time.perf_counter(), time.process_time()

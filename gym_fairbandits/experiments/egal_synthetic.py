@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gym_fairbandits._checks import checked_choice
 from gym_fairbandits.bounds import egal_regret
 from gym_fairbandits.experiments._assignment import AssignmentExperiment
 from gym_fairbandits.experiments._figures import BOUND, banded, look, panels, share_legend
+from gym_fairbandits.experiments._settings import checked_choices
 from gym_fairbandits.experiments.runner import Row
 
 if TYPE_CHECKING:
@@ -44,9 +44,8 @@ class EgalSynthetic(AssignmentExperiment):
     def __post_init__(self) -> None:
         """Check the settings; raises ``TypeError`` or ``ValueError``."""
         super().__post_init__()
-        names = [self.law_names] if isinstance(self.law_names, str) else self.law_names
-        chosen = tuple(checked_choice("law_names", law, tuple(LAWS)) for law in names)
-        object.__setattr__(self, "law_names", tuple(dict.fromkeys(chosen)))
+        names = checked_choices("law_names", self.law_names, tuple(LAWS))
+        object.__setattr__(self, "law_names", names)
 
     def laws(self) -> Sequence[str]:
         """Return the names of the laws."""

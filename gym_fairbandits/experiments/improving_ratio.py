@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gym_fairbandits._checks import checked_choice, checked_int
+from gym_fairbandits._checks import checked_int
 from gym_fairbandits.agents import Agent
 from gym_fairbandits.bounds import algorithm1_ratio, deterministic_ratio, round_robin_ratio_range
 from gym_fairbandits.evaluation import Entry
 from gym_fairbandits.experiments._figures import BOUND, look, panels, share_legend
-from gym_fairbandits.experiments._settings import checked_agents, checked_ints, named_agent
+from gym_fairbandits.experiments._settings import (
+    checked_agents,
+    checked_choices,
+    checked_ints,
+    named_agent,
+)
 from gym_fairbandits.experiments.against import late_bloomer_against
 from gym_fairbandits.experiments.engine import simulate
 from gym_fairbandits.experiments.runner import Experiment, Row, Task, markdown
@@ -71,14 +76,10 @@ class ImprovingRatio(Experiment):
     def __post_init__(self) -> None:
         """Check the settings; raises ``TypeError`` or ``ValueError``."""
         super().__post_init__()
-        families = [self.families] if isinstance(self.families, str) else self.families
         for name, values in (
             ("agents", checked_agents(self.agents, ENV_ID)),
             ("arms", checked_ints("arms", self.arms, minimum=2)),
-            (
-                "families",
-                tuple(checked_choice("families", family, tuple(FAMILIES)) for family in families),
-            ),
+            ("families", checked_choices("families", self.families, tuple(FAMILIES))),
         ):
             object.__setattr__(self, name, values)
         checked_int("steps_per_arm", self.steps_per_arm, minimum=4)

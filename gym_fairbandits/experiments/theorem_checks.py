@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gym_fairbandits._checks import checked_choice
 from gym_fairbandits.experiments import theorems
 from gym_fairbandits.experiments._figures import BOUND, panels, share_legend
+from gym_fairbandits.experiments._settings import checked_choices
 from gym_fairbandits.experiments.runner import PRESETS, Experiment, Row, Task
 
 if TYPE_CHECKING:
@@ -42,9 +43,7 @@ class TheoremChecks(Experiment):
         """Check the settings; raises ``TypeError`` or ``ValueError``."""
         super().__post_init__()
         checked_choice("preset", self.preset, PRESETS)
-        names = [self.checks] if isinstance(self.checks, str) else self.checks
-        known = tuple(theorems.CHECKS)
-        checks = tuple(checked_choice("checks", name, known) for name in names)
+        checks = checked_choices("checks", self.checks, tuple(theorems.CHECKS))
         object.__setattr__(self, "checks", checks)
 
     def tasks(self) -> list[Task]:

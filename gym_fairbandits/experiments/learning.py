@@ -223,8 +223,9 @@ def train(
         device="cpu",
         policy_kwargs=dict(recipe.policy_kwargs),
         gamma=recipe.discount(**env_kwargs),
-        # What is left falls below 0 in the last rollout, if the steps are no multiple of one.
-        **{**recipe.settings, "learning_rate": lambda left: rate * max(left, 0.0)},
+        # In the last rollout, which goes past the total, what is left is a hair below 0; clipping it
+        # would change the published models.
+        **{**recipe.settings, "learning_rate": lambda left: rate * left},
     )
     label = f"{recipe.env_id}, seed {seed}"
     with tqdm(total=steps, desc=label, unit="step", unit_scale=True, disable=not progress) as bar:

@@ -223,9 +223,10 @@ def train(
         device="cpu",
         policy_kwargs=dict(recipe.policy_kwargs),
         gamma=recipe.discount(**env_kwargs),
-        # In the last rollout, which goes past the total, what is left is a hair below 0; clipping it
-        # would change the published models.
-        **{**recipe.settings, "learning_rate": lambda left: rate * left},
+        # In the last rollout, which goes past the total, what is left falls below 0: by a hair
+        # for the recipes' budgets, and the published models were trained so; far for tiny ones,
+        # and uncut it would blow up their weights.
+        **{**recipe.settings, "learning_rate": lambda left: rate * max(left, -0.05)},
     )
     label = f"{recipe.env_id}, seed {seed}"
     with tqdm(total=steps, desc=label, unit="step", unit_scale=True, disable=not progress) as bar:

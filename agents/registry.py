@@ -11,6 +11,8 @@ import re
 from contextlib import suppress
 from typing import Any
 
+import gymnasium as gym
+
 from .adversarial import ComponentHedge, PermELearn
 from .base import Agent
 from .capacity import PhasedElimination
@@ -35,7 +37,7 @@ from .windowed import DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
 
 __all__ = ["agent_class", "available", "describe", "knowledge", "make", "ready", "register"]
 
-_players: dict[str, dict[str, type[Agent]]] = {}
+_players: dict[str, dict[str, type[Agent]]] = {"ImprovingBandit-v0": {}, "EgalAssign-v0": {}}
 
 
 def register(agent: type[Agent], env_id: str) -> None:
@@ -47,10 +49,13 @@ def register(agent: type[Agent], env_id: str) -> None:
 
     Raises:
         TypeError: If ``agent`` is not a class of agents.
-        ValueError: If another agent of that name plays ``env_id``.
+        ValueError: If another agent of that name plays ``env_id``, or Gymnasium knows no such
+            environment.
     """
     if not (isinstance(agent, type) and issubclass(agent, Agent)):
         raise TypeError(f"`agent` must be a subclass of `Agent`, got {agent!r}")
+    if env_id not in gym.registry and env_id not in _players:
+        raise ValueError(f"`env_id` must be that of a registered environment, got {env_id!r}")
     players = _players.setdefault(env_id, {})
     name = _name(agent)
     if players.setdefault(name, agent) is not agent:
@@ -79,7 +84,9 @@ def agent_class(name: str, env_id: str | None = None) -> type[Agent]:
     """
     known = _known(env_id)
     if name not in known:
-        raise ValueError(f"`name` must be one of {sorted(known)}, got {name!r}")
+        others = [other for other, players in _players.items() if name in players]
+        hint = f", which plays {', '.join(others)}" if others else ""
+        raise ValueError(f"`name` must be one of {sorted(known)}, got {name!r}{hint}")
     return known[name]
 
 

@@ -27,8 +27,8 @@ INSTANCES: dict[str, Mapping[str, Any]] = {
     "ImprovingBandit-v0": instances.IMPROVING,
     "EgalAssign-v0": instances.EGALITARIAN,
 }
+PAPERS = "P is the paper of Patil et al., L that of Lim, Tan, Soh."
 FAILURES = (EvaluationError, runner.ExperimentError)
-SUMMARY = ("policy_regret", "optimal_return", "expected_return", "competitive_ratio")
 EXAMPLES = """\
 examples:
   python -m gym_fairbandits agents EgalAssign-v0
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("compare", help="play several agents on the same episodes")
     command.add_argument("env", choices=ENVIRONMENTS)
-    command.add_argument("--agents", help="names with commas between; all that play it by default")
+    command.add_argument("--agents", help="names with commas between; all that need nothing more")
     command.add_argument("--num-episodes", type=int, default=100)
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--jobs", type=int, default=None, help="processes; 1")
@@ -144,6 +144,7 @@ def _agents(options: argparse.Namespace) -> None:
 
 
 def _instances(options: argparse.Namespace) -> None:
+    print(PAPERS)
     for env_id in [options.env] if options.env else ENVIRONMENTS:
         print(f"{env_id}:")
         _list({name: _first_line(build) for name, build in INSTANCES[env_id].items()})
@@ -186,7 +187,9 @@ def _play(options: argparse.Namespace) -> None:
 
 
 def _compare(options: argparse.Namespace) -> None:
-    names = options.agents.split(",") if options.agents else agents.ready(options.env)
+    names = agents.ready(options.env)
+    if options.agents:
+        names = tuple(name.strip() for name in options.agents.split(","))
     for name in names:
         agents.agent_class(name, options.env)  # an unknown name fails before anything is played
     comparison = compare(
@@ -199,11 +202,13 @@ def _compare(options: argparse.Namespace) -> None:
         **_named(options.env_kwargs),
     )
     print(comparison.table())
+    print("\nMeans over episodes and, in brackets, 95 % bootstrap intervals; docs/evaluation.md.")
     if options.csv:
         comparison.to_csv(options.csv)
 
 
 def _list_experiments(options: argparse.Namespace) -> None:
+    print(PAPERS)
     _list({name: experiment.title for name, experiment in EXPERIMENTS.items()})
 
 

@@ -99,6 +99,10 @@ def test_mistakes_are_named() -> None:
         agents.make("ucb")
     with pytest.raises(ValueError, match=r"`name` must be one of .*got 'egal-ucb'"):
         agents.agent_class("egal-ucb", IMPROVING)
+    with pytest.raises(ValueError, match=r"got 'egal-ucb', which plays EgalAssign-v0"):
+        agents.agent_class("egal-ucb", IMPROVING)
+    with pytest.raises(ValueError, match="registered environment, got 'ImprovingBandit-v1'"):
+        agents.register(agents.Greedy, "ImprovingBandit-v1")
     with pytest.raises(ValueError, match=r"`env_id` must be one of .*got 'CartPole-v1'"):
         agents.available("CartPole-v1")
     with pytest.raises(TypeError, match=r"'greedy' takes the parameters \[\], got \['c'\]"):

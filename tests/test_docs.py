@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 NEEDS = {"datasets": "polars", "learned_agents": "stable_baselines3"}
+SLOW = {"learned_agents"}  # loads torch
 FENCES = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -67,7 +68,14 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # --- The pages -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in SLOW else [])
+        for page in PAGES
+        if blocks(page)
+    ],
+)
 def test_code_of_a_page_runs_and_gives_what_it_shows(page: Path, registries: None) -> None:
     if page.stem in NEEDS:
         pytest.importorskip(NEEDS[page.stem])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "as_int64",
+    "checked_array",
     "checked_bool",
     "checked_choice",
     "checked_float",
@@ -139,6 +140,25 @@ def checked_table(name: str, values: Any) -> NDArray[np.float64]:
         ValueError: If it is empty, not two-dimensional, ragged, or holds NaN or infinity.
     """
     return _finite_numbers(name, values, 2, "table of numbers, in rows of one length")
+
+
+def checked_array(name: str, values: Any) -> NDArray[np.float64]:
+    """Return ``values`` as a float64 array of shape ``(..., n)``, n at least 1, all finite.
+
+    There may be no rows.
+
+    Raises:
+        TypeError: If ``values`` does not hold real numbers (bools are none).
+        ValueError: If it has no last axis, that is empty, or it holds NaN or infinity.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"`{name}` must hold real numbers, got {values!r}")
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(f"`{name}` must have at least one entry per row, got {values!r}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"`{name}` must be finite, got {values!r}")
+    return array.astype(np.float64, copy=False)
 
 
 def _finite_numbers(name: str, values: Any, ndim: int, what: str) -> NDArray[np.float64]:

@@ -182,6 +182,12 @@ class CurveGrid:
             asymptotes[divmod(cell, self.num_arms)] = self._curve(cell).asymptote
         return asymptotes
 
+    def not_finite(self, row: int, arm: int, what: str) -> ValueError:
+        """Return the error of an arm that paid ``what``: a user's own curve may do so."""
+        where = f"arm {arm}" if self.num_rows == 1 else f"arm {arm} of sub-environment {row}"
+        curve = self._curve(row * self.num_arms + arm)
+        return ValueError(f"{where} must pay finite rewards, got {what} ({curve})")
+
     def nondecreasing(self, pulls: Ints) -> bool:
         """Return whether no curve falls within its row's ``pulls``; int64 ``(num_rows,)``."""
         codes = self._codes.reshape(self.num_rows, self.num_arms)

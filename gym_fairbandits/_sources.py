@@ -10,6 +10,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +42,14 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Stream: TypeAlias = np.random.Generator
+_CURVES_HINT = (
+    '; arms that always pay the same are [{"family": "constant", "value": 0.5}, ...], see '
+    "`gym_fairbandits.curves` for others"
+)
+_ARMS_HINT = (
+    '; say which law has these means: {"family": "bernoulli", "means": [...]} or '
+    '{"family": "gaussian", "means": [...], "std": 1.0}'
+)
 CurveLike: TypeAlias = Curve | Mapping[str, Any]
 ImprovingInstance: TypeAlias = (
     str | Mapping[str, Any] | Sequence[CurveLike] | Callable[[Stream, int], Sequence[CurveLike]]
@@ -161,7 +170,7 @@ def _checked_curves(curves: Any, horizon: int, validate: bool) -> list[Curve]:
     if not isinstance(curves, Sequence):
         raise TypeError(
             "`instance` must be a name, a dict with a name, a sequence of curves or a callable "
-            f"that returns one, got {curves!r}"
+            f"that returns one, got {curves!r}{_CURVES_HINT if _holds_numbers(curves) else ''}"
         )
     if not curves:
         raise ValueError("`instance` must hold at least one curve, got none")
@@ -169,7 +178,8 @@ def _checked_curves(curves: Any, horizon: int, validate: bool) -> list[Curve]:
     for arm, item in enumerate(curves):
         curve = curve_families.from_dict(item) if isinstance(item, Mapping) else item
         if not isinstance(curve, Curve):
-            raise TypeError(f"arm {arm} must be a `Curve` or its dict form, got {item!r}")
+            hint = _CURVES_HINT if isinstance(item, Real) else ""
+            raise TypeError(f"arm {arm} must be a `Curve` or its dict form, got {item!r}{hint}")
         if validate:
             check_improving(curve, horizon, arm)
         made.append(curve)
@@ -267,7 +277,7 @@ def egal_source(
         return _DrawnArms(instance, count, horizon, num_users, count)
     raise TypeError(
         "`instance` must be a name, a dict with a name or family, an `Arms` or a callable, "
-        f"got {instance!r}"
+        f"got {instance!r}{_ARMS_HINT if _holds_numbers(instance) else ''}"
     )
 
 
@@ -291,6 +301,13 @@ def _arguments(
         raise ValueError(f"instance {name!r} takes the parameters {sorted(takes)}, got {unknown}")
     known = {key: value for key, value in defaults.items() if value is not None and key in takes}
     return {**known, **given}
+
+
+def _holds_numbers(instance: Any) -> bool:
+    """Return whether ``instance`` is a list or array of plain numbers: means, most likely."""
+    if isinstance(instance, np.ndarray):
+        return instance.dtype.kind in "iuf"
+    return isinstance(instance, list | tuple) and any(isinstance(item, Real) for item in instance)
 
 
 def _check_count(number: int, num_arms: int | None) -> None:

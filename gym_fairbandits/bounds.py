@@ -295,7 +295,8 @@ def bad_event_probability(num_arms: int, num_users: int, block: int) -> float:
     Raises:
         ValueError: If a number is outside its range.
     """
-    num_arms, num_users, block = _sizes(num_arms, num_users, block)
+    block = checked_int("block", block)
+    num_arms, num_users, _ = _sizes(num_arms, num_users, block)
     return min(1.0, 2 * num_arms / (block**2 * num_users**3))
 
 

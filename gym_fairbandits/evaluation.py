@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
-from gym_fairbandits._checks import checked_choice, checked_int
+from gym_fairbandits._checks import checked_choice, checked_float, checked_int
 from gym_fairbandits._rollout import METRICS, Episodes, Plan, check, play
 
 if TYPE_CHECKING:
@@ -84,16 +84,18 @@ class Entry:
     """
 
     policy: Policy = None
-    factory: Callable[..., Policy] | None = None
-    wrappers: Sequence[Callable[[Any], Any]] = ()
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    normalize: Any = None
+    factory: Callable[..., Policy] | None = field(default=None, kw_only=True)
+    wrappers: Sequence[Callable[[Any], Any]] = field(default=(), kw_only=True)
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    normalize: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """Check that there is one policy; raises ``TypeError``."""
         if (self.policy is None) == (self.factory is None):
             raise TypeError("an `Entry` must have either a `policy` or a `factory`")
         chosen = self.policy if self.factory is None else self.factory
+        if not isinstance(self.wrappers, Sequence) or isinstance(self.wrappers, str):
+            raise TypeError(f"`wrappers` must be a sequence of callables, got {self.wrappers!r}")
         if not (hasattr(chosen, "predict") or callable(chosen)):
             raise TypeError(f"`policy` must have `predict` or be callable, got {chosen!r}")
         if self.normalize is not None and not (
@@ -157,7 +159,8 @@ class Evaluation:
             for: the keys of ``wrappers.FairnessMetrics``, of which that for what the worst-off
             user earned is ``realized_min_user_return`` here; ``external_regret``.
         checkpoints: Steps at which the regret so far was taken.
-        regret_curves: That regret; float64 array of shape ``(num_episodes, num_checkpoints)``.
+        regret_curves: That regret; float64 array of shape ``(num_episodes, num_checkpoints)``,
+            NaN where an episode had ended before.
         pulls: How often each arm was played; int64 array of shape ``(num_episodes, num_arms)``.
         user_returns: Assignment: the users' expected totals; float64 array of shape
             ``(num_episodes, num_users)``; else ``None``.
@@ -225,7 +228,8 @@ class Comparison:
         metrics = (
             [metrics] if isinstance(metrics, str) else list(metrics or self._default_metrics())
         )
-        known = set.intersection(*(set(run.episodes) for run in self.evaluations.values()))
+        runs = self.evaluations.values()
+        known = set.intersection(*(set(run.episodes) for run in runs)) if runs else set(metrics)
         unknown = set(metrics) - known - {"min_of_expectations_regret"}
         if unknown:
             raise ValueError(f"`metrics` must be among {sorted(known)}, got {sorted(unknown)}")
@@ -234,11 +238,13 @@ class Comparison:
             ["---", *["---:"] * len(metrics)],
         ]
         for name, run in self.evaluations.items():
-            lines.append([name, *(_cell(run, metric) for metric in metrics)])
+            lines.append([_escaped(name), *(_cell(run, metric) for metric in metrics)])
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _default_metrics(self) -> list[str]:
         runs = self.evaluations.values()
+        if not runs:
+            return []
         metrics = [metric for metric in _TABLED if all(metric in run.episodes for run in runs)]
         if any(run.min_of_expectations_regret is not None for run in runs):
             metrics.append("min_of_expectations_regret")
@@ -248,7 +254,7 @@ class Comparison:
         """Return a row per policy and episode (needs the extra ``eval``)."""
         import pandas as pd
 
-        frames = []
+        frames = [pd.DataFrame({"policy": [], "episode": []})] if not self.evaluations else []
         for name, run in self.evaluations.items():
             columns: dict[str, Any] = {"policy": name, "episode": np.arange(len(run.regret_curves))}
             columns.update(run.episodes)
@@ -270,8 +276,10 @@ class Comparison:
             axis: The axes of matplotlib to draw on; a new figure by default.
 
         Raises:
-            ValueError: If nothing was taken at checkpoints.
+            ValueError: If nothing was taken at checkpoints, or no policy has finished.
         """
+        if not self.evaluations:
+            raise ValueError("`evaluations` must hold at least one policy for a plot, got none")
         if not all(run.checkpoints for run in self.evaluations.values()):
             raise ValueError("`checkpoints` must hold at least one step for a plot, got none")
         import matplotlib.pyplot as plt
@@ -325,7 +333,7 @@ def evaluate(
         wrappers: Those that a model was trained with, called with the scalar environment,
             innermost first. Without any, the native vector environment plays.
         normalize: The ``VecNormalize`` that a model was trained with, or a callable.
-        checkpoints: Steps at which to take the regret so far.
+        checkpoints: Steps at which to take the regret so far; NaN after an episode's end.
         metrics: What to compute beside regret, ratio and worst case: ``"fairness"`` (see
             :class:`gym_fairbandits.wrappers.FairnessMetrics`), ``"external_regret"`` (see
             :class:`gym_fairbandits.wrappers.ExternalRegret`; takes time in each step), or both.
@@ -387,7 +395,7 @@ def compare(
         num_episodes: How many episodes each plays.
         seed: Episode i is seeded ``seed + i``, for every policy.
         num_envs: How many run side by side.
-        checkpoints: Steps at which to take the regret so far.
+        checkpoints: Steps at which to take the regret so far; NaN after an episode's end.
         metrics: What to compute beside the usual.
         n_jobs: How many processes.
         progress: Whether to show a bar.
@@ -401,6 +409,8 @@ def compare(
         raise TypeError(f"`policies` must be a mapping of names to policies, got {policies!r}")
     num_episodes = checked_int("num_episodes", num_episodes)
     seed = checked_int("seed", seed, minimum=0)
+    if n_jobs is not None:
+        checked_int("n_jobs", n_jobs, minimum=-(2**31))  # to joblib, -1 means all processors
     if num_envs is None:  # a part for each process, if there are several
         num_envs = min(_MOST_ENVS, -(-num_episodes // _num_processes(n_jobs)))
     most = checked_int("num_envs", num_envs)
@@ -535,8 +545,14 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float
 
     Args:
         values: float64 array of shape ``(n,)``.
-        confidence: The level.
+        confidence: The level, between 0 and 1.
+
+    Raises:
+        TypeError: If ``confidence`` is not a real number.
+        ValueError: If it does not lie between 0 and 1.
     """
+    if not 0 < checked_float("confidence", confidence) < 1:
+        raise ValueError(f"`confidence` must lie between 0 and 1, got {confidence}")
     if len(values) < 2 or not np.isfinite(values).all() or np.ptp(values) == 0:
         mean = float(values.mean())
         return mean, mean
@@ -549,6 +565,11 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float
         random_state=np.random.default_rng(0),
     ).confidence_interval
     return float(interval.low), float(interval.high)
+
+
+def _escaped(name: str) -> str:
+    """Return a policy's name as a cell of a Markdown table."""
+    return " ".join(str(name).split()).replace("|", "\\|")
 
 
 def _cell(run: Evaluation, metric: str) -> str:

@@ -138,6 +138,7 @@ def random_concave(rng: np.random.Generator, num_arms: int = DEFAULT_NUM_ARMS) -
     scale stands in its range where its asymptote stands in its own, so that the arms with the
     most potential tend to need the most pulls; else the two are independent.
     """
+    num_arms = checked_int("num_arms", num_arms)
     codes, parameters = concave_parameters(rng.random((num_arms, 4)))
     # Only the last family takes the third parameter.
     counts = [3 if family is Power else 2 for family in CONCAVE_FAMILIES]

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_int, checked_row
+from gym_fairbandits._checks import checked_array, checked_int, checked_row
 from gym_fairbandits._grid import CurveGrid
 from gym_fairbandits._max_min import best_counts, starting_counts, worst_total
 from gym_fairbandits._rested import best_allocation
@@ -138,9 +138,15 @@ def best_arms(grid: CurveGrid, steps: Ints) -> tuple[Floats, Ints]:
     Returns:
         The totals and their arms, ties by lowest index; float64 and int64 arrays of shape
         ``(num_rows,)``.
+
+    Raises:
+        ValueError: If what an arm pays in that many pulls is NaN or infinite.
     """
     pulls = np.repeat(steps[:, None], grid.num_arms, axis=1).astype(np.float64)
     totals = grid.sums(pulls)
+    if not np.isfinite(totals).all():  # not of the package's families, unless sums overflow
+        row, arm = np.argwhere(~np.isfinite(totals))[0].tolist()
+        raise grid.not_finite(row, arm, f"{totals[row, arm]} in {steps[row]} pulls")
     arms = totals.argmax(axis=1)
     return np.take_along_axis(totals, arms[:, None], axis=1)[:, 0], arms
 
@@ -167,11 +173,11 @@ def egalitarian_optimum(
         A float, or a float64 array of shape ``(...)`` if ``means`` has leading axes.
 
     Raises:
-        TypeError: If a number is not an integer.
-        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms, or a number
-            is too small.
+        TypeError: If ``means`` holds no real numbers, or another number is not an integer.
+        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms, a number is
+            too small, or ``means`` holds NaN or infinity.
     """
-    table = np.asarray(means, dtype=np.float64)
+    table = checked_array("means", means)
     num_users = checked_int("num_users", num_users)
     capacity = checked_int("capacity", capacity)
     if not num_users <= capacity * table.shape[-1]:
@@ -209,11 +215,11 @@ def best_fixed_set_optimum(totals: ArrayLike, num_users: int, capacity: int = 1)
         A float, or a float64 array of shape ``(...)`` if ``totals`` has leading axes.
 
     Raises:
-        TypeError: If a number is not an integer.
-        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms, or a number
-            is too small.
+        TypeError: If ``totals`` holds no real numbers, or another number is not an integer.
+        ValueError: If ``num_users`` exceeds ``capacity`` times the number of arms, a number is
+            too small, or ``totals`` holds NaN or infinity.
     """
-    return egalitarian_optimum(totals, num_users, 1, capacity)
+    return egalitarian_optimum(checked_array("totals", totals), num_users, 1, capacity)
 
 
 def best_slots(means: Floats, num_users: int, capacity: int) -> Ints:

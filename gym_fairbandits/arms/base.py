@@ -64,7 +64,7 @@ class Arms(ABC):
             pulls: How often each arm was played before; int64 array of shape ``(..., num_arms)``.
 
         Returns:
-            A fresh float64 array of the shape of ``arms``.
+            A fresh float64 array of the shape of ``arms``, finite: steps do not look.
         """
 
     def expected_rewards(self, step: int | Ints, pulls: Ints) -> Floats:

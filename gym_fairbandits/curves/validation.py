@@ -34,11 +34,14 @@ def check_improving(curve: Curve, horizon: int, arm: int = 0) -> None:
         arm: The arm's index, for the message.
 
     Raises:
-        TypeError: If ``curve`` is not a :class:`Curve`.
-        ValueError: If a rule is broken; the message names arm, pull, values and rule.
+        TypeError: If ``curve`` is not a :class:`Curve`, or a number is not an integer.
+        ValueError: If a rule is broken; the message names arm, pull, values and rule. If a number
+            is too small.
     """
+    arm = checked_int("arm", arm, minimum=0)
     if not isinstance(curve, Curve):
         raise TypeError(f"arm {arm} must be a `Curve`, got {curve!r}")
+    last = min(checked_int("horizon", horizon), SCAN_LIMIT)
     if curve.has_model_shape():
         if not -TOLERANCE <= curve.asymptote <= 1 + TOLERANCE:
             pull = _first_outside(curve)
@@ -47,7 +50,6 @@ def check_improving(curve: Curve, horizon: int, arm: int = 0) -> None:
                 f"{curve.asymptote} ({curve}); pass `validate=False` to admit general curves"
             )
         return
-    last = min(checked_int("horizon", horizon), SCAN_LIMIT)
     problem = _first_problem(curve.evaluate(np.arange(1, last + 1, dtype=np.float64)))
     if problem:
         raise ValueError(f"arm {arm} {problem}; pass `validate=False` to admit general curves")

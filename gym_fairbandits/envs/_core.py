@@ -30,6 +30,7 @@ __all__ = [
     "draw_block",
     "draws_per_refill",
     "fill_draws",
+    "known_options",
     "observation_box",
 ]
 
@@ -90,6 +91,26 @@ def fill_draws(generator: np.random.Generator, noise: str | None, out: Floats) -
         return generator.standard_normal(out=out)
     out.fill(0.0)
     return out
+
+
+def known_options(options: Any, *known: str) -> Mapping[str, Any]:
+    """Return the ``options`` of a reset, and warn of keys that are not ``known``.
+
+    They are no error: a wrapper may have keys of its own and pass the dict on. They are not
+    silent either: a misspelt ``instance`` would play the default one.
+
+    Raises:
+        TypeError: If ``options`` is neither None nor a mapping.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise TypeError(f"`options` must be a dict or None, got {options!r}")
+    unknown = [key for key in options if key not in known]
+    if unknown:
+        listed = ", ".join(f"`{key}`" for key in known)
+        gym.logger.warn(f"`options` of reset: the environment reads {listed}, not {unknown}")
+    return options
 
 
 class _Clocked:
@@ -204,12 +225,13 @@ class BanditEnv(_Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
 
         Args:
             seed: Seeds the rewards and, in a stream of its own, the instances.
-            options: ``{"instance": ...}`` plays that instance in this episode.
+            options: ``{"instance": ...}`` plays that instance in this episode. Other keys are
+                for wrappers: they are not read, and a warning says so.
 
         Returns:
             The first observation, and an empty info.
         """
-        pinned = (options or {}).get("instance")
+        pinned = known_options(options, "instance").get("instance")
         source = (
             self._default_source if pinned is None else self._make_source(pinned, self.num_arms)
         )
@@ -496,15 +518,16 @@ class BanditVectorEnv(
             seed: ``s`` seeds row i with ``s + i``; a sequence gives each row its own.
             options: ``reset_mask``, bool array of shape ``(num_envs,)``: the rows to reset.
                 ``instance``: played by every row that is reset. ``instances``: one per row.
-                The dict is not changed.
+                The dict is not changed. Other keys are for wrappers: they are not read, and a
+                warning says so.
 
         Returns:
             The observations of all rows, and an empty info.
         """
-        options = options or {}
+        known = known_options(options, "reset_mask", "instance", "instances")
         seeds = self._checked_seeds(seed)
-        mask = self._checked_mask(options.get("reset_mask"))
-        sources = self._pinned_sources(options, mask)
+        mask = self._checked_mask(known.get("reset_mask"))
+        sources = self._pinned_sources(known, mask)
         rows = np.flatnonzero(mask)
         for row in rows.tolist():
             if seeds[row] is not None:

@@ -248,6 +248,9 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
     | ``user_reward_sum`` | float64 ``(num_users,)`` | total reward of each user |
     | ``remaining`` | int64 ``(1,)`` | steps left; only with ``horizon_known=True`` |
 
+    Sums lie within 1e30 of 0 in the space, so that it can be sampled. Larger rewards are played,
+    but their sums lie outside: scale them down.
+
     ## Rewards
     ``objective="egalitarian"``: the increase of the lowest user total, so that the undiscounted
     return is the realised total of the worst-off user. Its mean lies below the paper's
@@ -268,7 +271,8 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
     - ``instance``: a name of :data:`gym_fairbandits.instances.EGALITARIAN`, such a name with
       parameters (``{"name": "gaussian", "variance": 0.1}``), a :class:`gym_fairbandits.arms.Arms`
       or its dict, or a callable ``(rng, num_users, num_arms) -> Arms``.
-    - ``num_users``: U, at most ``capacity * num_arms``.
+    - ``num_users``: U, at most ``capacity * num_arms``. Who was where is counted: that takes
+      8 U K bytes.
     - ``num_arms``: K; ``None`` for the instance's own number, 10 where it has none.
     - ``capacity``: C, how many users one arm serves in a step. Users of one arm share its reward.
     - ``objective``: see Rewards.

@@ -57,6 +57,11 @@ def increment(reward: FloatT, last_reward: FloatT, pulled: Any) -> FloatT:
     return change
 
 
+def _leading(flags: Bools) -> int:
+    """Return how many of ``flags`` are True before the first that is not."""
+    return len(flags) if flags.all() else int(flags.argmin())
+
+
 @dataclass(frozen=True)
 class ImprovingRecord:
     """What was played in some episodes, one row each, and what it is worth in expectation.
@@ -154,6 +159,9 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
     | ``last_increment`` | float64 ``(num_arms,)`` | that minus the one before; 0 before pull 2 |
     | ``remaining`` | int64 ``(1,)`` | steps left; only with ``horizon_known=True`` |
 
+    Sums and rewards lie within 1e30 of 0 in the space, so that it can be sampled. Larger ones
+    (``validate=False``, or very much noise) are played, but lie outside: scale them down.
+
     ## Rewards
     ``f_i(n)``, plus Gaussian noise of standard deviation ``noise_std``.
 
@@ -179,6 +187,7 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
     - ``validate``: whether to refuse curves outside the model; see
       :func:`gym_fairbandits.curves.check_improving`. Without it any rested arms play, and
       ``optimal_return`` is exact for them too: :func:`gym_fairbandits.optimum.rested_optimum`.
+      A pull that pays NaN or infinity (of a curve of your own) raises ``ValueError``.
     - ``render_mode``: ``"ansi"`` (text), ``"rgb_array"`` or ``"human"``; see :meth:`render`.
     - ``render_reveal``: whether frames may show what the learner does not know: the curves beyond
       their pulls, and the horizon.
@@ -292,6 +301,9 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         """Evaluate an arm's next values, twice as many each time; return the first.
 
         Arms that follow and have none yet get theirs in the same call: it costs little more.
+
+        Raises:
+            ValueError: If the first one is NaN or infinite.
         """
         if self._values[arm]:
             arms, size = [arm], min(1024, 2 * len(self._values[arm]))
@@ -301,9 +313,15 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
             size = min(128, self.horizon)
         before = np.array([self._pulled[other] for other in arms])
         pulls = before[:, None] + np.arange(1.0, size + 1)
-        values = self._grid.values(np.array(arms), pulls).tolist()
-        for other, block in zip(arms, values, strict=True):
+        values = self._grid.values(np.array(arms), pulls)
+        blocks = values.tolist()
+        finite = np.isfinite(values)
+        if not finite.all():  # a user's own curve: what comes before may be played
+            blocks = [block[: _leading(row)] for block, row in zip(blocks, finite, strict=True)]
+        for other, block in zip(arms, blocks, strict=True):
             self._before[other], self._values[other] = self._pulled[other], block
+        if not self._values[arm]:
+            raise self._grid.not_finite(0, arm, f"{values[0, 0]} at pull {before[0] + 1}")
         first: float = self._values[arm][0]
         return first
 
@@ -505,12 +523,22 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         return rewards, {}
 
     def _upcoming(self, cells: Ints) -> Floats:
-        """Return the value of each cell's next pull."""
+        """Return the value of each cell's next pull.
+
+        Raises:
+            ValueError: If one is NaN or infinite.
+        """
         pulled = self._pulls.reshape(-1).take(cells)
         values: Floats = self._values.take(pulled + self._offsets.take(cells))
         if np.isnan(values).any():
             self._next_values(cells[np.isnan(values)])
             values = self._values.take(pulled + self._offsets.take(cells))
+            if np.isnan(values).any():
+                place = int(np.isnan(values).argmax())
+                row, arm = divmod(int(cells[place]), self.num_arms)
+                pull = int(pulled[place]) + 1
+                paid = self._grid.values(cells[place : place + 1], np.array([float(pull)]))[0]
+                raise self._grid.not_finite(row, arm, f"{paid} at pull {pull}")
         return values
 
     def _next_values(self, cells: Ints) -> None:
@@ -524,7 +552,9 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         chosen = np.flatnonzero(soon)
         before = self._pulls.reshape(-1)[chosen]
         pulls = before[:, None] + np.arange(1.0, self._block + 1)
-        self._values[chosen, : self._block] = self._grid.values(chosen, pulls)
+        values = self._grid.values(chosen, pulls)
+        # Infinite values count as missing too: `_upcoming` refuses both, if they are played.
+        self._values[chosen, : self._block] = np.where(np.isfinite(values), values, np.nan)
         self._offsets[chosen] = self._ends[chosen] - self._block - before
 
     def _state(self) -> Observation:

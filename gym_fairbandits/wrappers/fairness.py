@@ -26,7 +26,8 @@ def gini(values: ArrayLike) -> Any:
     ``sum_i sum_j |x_i - x_j| / (2 n sum_i x_i)``.
 
     A row of zeros has 0, since all are equal. A row with a negative entry has NaN: the relative
-    difference has no upper bound there, and changes its sign with that of the mean.
+    difference has no upper bound there, and changes its sign with that of the mean. So has one
+    with NaN or infinity.
 
     Args:
         values: Shape ``(..., n)``, n at least 1.
@@ -34,7 +35,7 @@ def gini(values: ArrayLike) -> Any:
     Returns:
         float64 of shape ``(...)``.
     """
-    table = np.asarray(values, dtype=np.float64)
+    table, fit = _received(values)
     count = table.shape[-1]
     below = np.arange(1, count)
     # The gap between neighbours in rank lies within below * above pairs. All terms have one sign,
@@ -42,7 +43,7 @@ def gini(values: ArrayLike) -> Any:
     apart = (np.diff(np.sort(table, axis=-1), axis=-1) * (below * (count - below))).sum(axis=-1)
     whole = count * table.sum(axis=-1)
     index = np.divide(apart, whole, out=np.zeros_like(whole), where=whole > 0)
-    return np.where((table >= 0).all(axis=-1), index, np.nan)
+    return np.where(fit, index, np.nan)
 
 
 def jain_index(values: ArrayLike) -> Any:
@@ -54,6 +55,7 @@ def jain_index(values: ArrayLike) -> Any:
 
     A row of zeros has 1, since all are equal. A row with a negative entry has NaN: the index is
     defined for what is received, and gains and losses that cancel would pass for discrimination.
+    So has one with NaN or infinity.
 
     Args:
         values: Shape ``(..., n)``, n at least 1.
@@ -61,13 +63,20 @@ def jain_index(values: ArrayLike) -> Any:
     Returns:
         float64 of shape ``(...)``.
     """
-    table = np.asarray(values, dtype=np.float64)
+    table, fit = _received(values)
     mean = table.mean(axis=-1, keepdims=True)
     # In terms of the relative deviations the index is 1 / (1 + variance): never above 1, and
     # exactly 1 for equal entries.
     deviations = table / np.where(mean > 0, mean, 1.0) - 1
     index = np.where(mean[..., 0] > 0, 1 / (1 + np.square(deviations).mean(axis=-1)), 1.0)
-    return np.where((table >= 0).all(axis=-1), index, np.nan)
+    return np.where(fit, index, np.nan)
+
+
+def _received(values: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return ``values`` as rows, and which rows can have an index; the others are made 0."""
+    table: Floats = np.asarray(values, dtype=np.float64)
+    fit = np.asarray(((table >= 0) & np.isfinite(table)).all(axis=-1))
+    return np.where(fit[..., None], table, 0.0), fit
 
 
 def arm_fairness(pulls: Ints, potential_gaps: Floats) -> dict[str, Floats]:

@@ -30,7 +30,8 @@ def competitive_ratio(optimal: Floats, expected: Floats) -> Floats:
     and NaN where either is negative, as a ratio of losses would rank policies upside down.
     """
     ratio = np.where(optimal > 0, np.inf, 1.0)
-    np.divide(optimal, expected, out=ratio, where=expected > 0)
+    with np.errstate(over="ignore"):  # next to nothing was earned: inf
+        np.divide(optimal, expected, out=ratio, where=expected > 0)
     return np.where((optimal < 0) | (expected < 0), np.nan, ratio)
 
 

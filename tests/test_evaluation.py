@@ -377,7 +377,7 @@ def test_agents_classes_factories_and_callables_play(
     policy: Any, expected: float, wrappers: Sequence[Any]
 ) -> None:
     if isinstance(policy, Entry):
-        policy = Entry(policy.policy, policy.factory, wrappers)
+        policy = Entry(policy.policy, factory=policy.factory, wrappers=wrappers)
         run = evaluate(policy, IMPROVING, **IMPROVING_PAIR)
     else:
         run = evaluate(policy, IMPROVING, wrappers=wrappers, **IMPROVING_PAIR)
@@ -1367,7 +1367,8 @@ def test_a_wrong_number_of_actions_is_an_error(count: int) -> None:
         (lambda: compare({"a": RoundRobin(), "b": None}, IMPROVING), "`policy` must have"),
         (lambda: compare({"a": 3}, IMPROVING), "`policy` must have .*, got 3"),
         (Entry, "an `Entry` must have either a `policy` or a `factory`"),
-        (lambda: Entry(RoundRobin(), RoundRobin), "either a `policy` or a `factory`"),
+        (lambda: Entry(RoundRobin(), factory=RoundRobin), "either a `policy` or a `factory`"),
+        (lambda: Entry(RoundRobin(), wrappers=3), "`wrappers` must be a sequence of callables"),  # type: ignore[arg-type]
         (lambda: Entry(factory=3), "`policy` must have `predict` or be callable, got 3"),  # type: ignore[arg-type]
         (lambda: Entry(RoundRobin(), normalize=3), "`normalize` must be a `VecNormalize` or"),
         (lambda: evaluate(RoundRobin(), IMPROVING, normalize="x"), "`normalize` must be"),

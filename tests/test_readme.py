@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gym_fairbandits
+from gym_fairbandits.agents import registry
 
 README = Path(__file__).parents[1] / "README.md"
 MODULES = sorted(
@@ -19,8 +20,11 @@ MODULES = sorted(
 )
 
 
-def test_readme_sessions() -> None:
+def test_readme_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3")
+    # What a session registers is forgotten afterwards.
+    players = {env_id: dict(known) for env_id, known in registry._players.items()}
+    monkeypatch.setattr(registry, "_players", players)
     blocks = README.read_text(encoding="utf-8").split("```python\n")[1:]
     session = "\n".join(block.split("```")[0] for block in blocks)
     parser = doctest.DocTestParser()

@@ -224,9 +224,9 @@ def train(
         policy_kwargs=dict(recipe.policy_kwargs),
         gamma=recipe.discount(**env_kwargs),
         # In the last rollout, which goes past the total, what is left falls below 0: by a hair
-        # for the recipes' budgets, and the published models were trained so; far for tiny ones,
-        # and uncut it would blow up their weights.
-        **{**recipe.settings, "learning_rate": lambda left: rate * max(left, -0.05)},
+        # for the recipes' budgets, and the published models were trained so; far if the budget is
+        # less than a rollout, from which nothing is then learned.
+        **{**recipe.settings, "learning_rate": lambda left: rate * left if left > -0.05 else 0.0},
     )
     label = f"{recipe.env_id}, seed {seed}"
     with tqdm(total=steps, desc=label, unit="step", unit_scale=True, disable=not progress) as bar:

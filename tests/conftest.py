@@ -1,7 +1,20 @@
-"""What all tests share: windows open on no screen."""
+"""What all tests share: windows open on no screen, and how many examples hypothesis tries."""
 
 import os
+
+from hypothesis import HealthCheck, settings
 
 # Before pygame is imported: the checker of Gymnasium tries the mode "human" too.
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+
+# The fast profile tries the same examples each time; the thorough one tries new ones, 10^5 over
+# the five properties of test_properties.py. HYPOTHESIS_PROFILE chooses.
+patient = settings(
+    deadline=None,  # a busy machine is no failure
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("fast", patient, derandomize=True, max_examples=100)
+settings.register_profile("thorough", patient, max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))

@@ -256,8 +256,9 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         # The values of each arm's next pulls, and the pulls that came before the first of them.
         self._values: list[list[float]] = [[] for _ in range(count)]
         self._before = [0] * count
-        # `pulls` and `last_reward` again as Python numbers: reading arrays costs more.
+        # The same three as Python numbers again: reading arrays costs more.
         self._pulled = [0] * count
+        self._earned = [0.0] * count
         self._latest = [0.0] * count
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -287,7 +288,7 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
             reward = noisy_reward(value, self.noise_std, self._draw())
         self._last_increment[arm] = increment(reward, self._latest[arm], pulled > 0)
         self._last_reward[arm] = self._latest[arm] = reward
-        self._reward_sum[arm] += reward
+        self._earned[arm] = self._reward_sum[arm] = self._earned[arm] + reward
         self._pulled[arm] = self._pulls[arm] = pulled + 1
         self._steps += 1
         if self._painter is not None:

@@ -100,10 +100,13 @@ def knowledge(agent: type[Agent]) -> tuple[str, ...]:
 
     Of ``"horizon"``, ``"instance"`` and ``"optimum"`` (its value, where it must be told).
     """
-    takes, required = inspect.signature(agent).parameters, _required(agent)
-    told = {"horizon": takes, "instance": required, "optimum": required}
-    parameters = {"instance": "env"}
-    return tuple(word for word, among in told.items() if parameters.get(word, word) in among)
+    required = _required(agent)
+    told = {
+        "horizon": "horizon" in inspect.signature(agent).parameters,
+        "instance": "env" in required,
+        "optimum": "optimum" in required,
+    }
+    return tuple(word for word, is_told in told.items() if is_told)
 
 
 def make(name: str, env: Any = None, **kwargs: Any) -> Agent:

@@ -209,11 +209,12 @@ class SinglePeakedOptimism(_SinglePeaked):
 
 
 class AnytimeSinglePeaked(_SinglePeaked):
-    """A heuristic without guarantee: :class:`SinglePeakedOptimism` for a horizon that doubles.
+    """SPO for a horizon that doubles: a heuristic without guarantee.
 
     Patil et al. name anytime policies for single-peaked arms as future work; none is published
-    with a guarantee. This one plays as if the episode had 4k steps, then 8k, 16k, ... whenever
-    they are over, and keeps all that it has seen. It never reads the horizon. Costs are the same.
+    with a guarantee. This one plays as :class:`SinglePeakedOptimism` would if the episode had 4k
+    steps, then 8k, 16k, ... whenever they are over, and keeps all that it has seen. It never reads
+    the horizon. Costs are the same.
 
     Attributes:
         refresh: As there.

@@ -90,7 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--render", choices=("human", "ansi", "none"), default="ansi")
     command.add_argument("--seed", type=int, default=0)
-    command.add_argument("--fps", type=float, default=10.0, help="frames per second; 10")
+    command.add_argument(
+        "--fps", type=float, default=10.0, help="frames per second (ansi, in a terminal); 10"
+    )
     command.add_argument("--every", type=int, default=1, help="draw every n-th step (ansi); 1")
     command.add_argument("env_kwargs", nargs="*", metavar="name=value", help=ARGUMENTS_HELP)
     command.set_defaults(run=_play)

@@ -64,7 +64,6 @@ class Recipe:
         gamma_unknown: The discount where it is not. Stable-Baselines3 then adds the value of what
             would come after the end, and without a discount that has no bound.
         settings: Further arguments of PPO.
-        policy_kwargs: Arguments of the policy.
     """
 
     env_id: str
@@ -74,7 +73,6 @@ class Recipe:
     gamma: float = 0.9999
     gamma_unknown: float = 0.98
     settings: dict[str, Any] = field(default_factory=dict)
-    policy_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def environments(self, **env_kwargs: Any) -> VecEnv:
         """Return the environments to learn in; rewards are scaled to unit variance of returns."""
@@ -221,7 +219,6 @@ def train(
         recipe.environments(**env_kwargs),
         seed=seed,
         device="cpu",
-        policy_kwargs=dict(recipe.policy_kwargs),
         gamma=recipe.discount(**env_kwargs),
         # In the last rollout, which goes past the total, what is left falls below 0: by a hair
         # for the recipes' budgets, and the published models were trained so; far if the budget is

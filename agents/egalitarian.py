@@ -29,9 +29,18 @@ def ucb_index(sums: Floats, pulls: Ints, steps: Ints, c: float, sigma: float) ->
         c: The constant in the bonus.
         sigma: Scale of the noise, in units of reward.
     """
-    played = np.maximum(pulls, 1.0)  # as floats once, not at each division
-    bonus = sigma * np.sqrt(c * np.log(np.maximum(steps, 1))[:, None] / played)
-    return np.where(pulls > 0, sums / played + bonus, np.inf)
+    never = None
+    if np.count_nonzero(pulls) < pulls.size:
+        never = pulls == 0
+        pulls = pulls + never
+    played = pulls.astype(np.float64)  # once, not at each division
+    index: Floats = (c * np.log(np.maximum(steps, 1)))[:, None] / played
+    np.sqrt(index, out=index)
+    index *= sigma
+    index += np.divide(sums, played, out=played)
+    if never is not None:
+        index[never] = np.inf
+    return index
 
 
 def top_arms(index: Floats, count: int) -> Ints:
@@ -81,6 +90,8 @@ class RotatingAgent(Agent):
         self.capacity = checked_int("capacity", capacity)
         self._sets: Ints = np.zeros((0, 0), dtype=np.int64)
         self._chosen_at: Ints = np.zeros(0, dtype=np.int64)
+        self._room: tuple[int, ...] = ()  # the sizes that were checked last
+        self._rows = self._steps = np.zeros(0, dtype=np.int64)
 
     @abstractmethod
     def _choose(self, observation: Observation, steps: Ints, rows: Ints, count: int) -> Ints:
@@ -136,22 +147,26 @@ class RotatingAgent(Agent):
             int64 array of shape ``(num_rows, G)``, valid until the next call.
         """
         groups = self._make_room(observation)
-        rows = np.arange(len(self._sets))
-        played = np.empty_like(rows)
-        played.fill(steps)
-        self._sets[:] = self._choose(observation, played, rows, groups)
+        self._steps.fill(steps)
+        self._sets[:] = self._choose(observation, self._steps, self._rows, groups)
         self._chosen_at.fill(steps)
         return self._sets
 
     def _make_room(self, observation: Observation) -> int:
         """Check the sizes and make room for a set per row; return G."""
-        num_rows, num_users = observation["user_reward_sum"].shape
-        groups = self.num_groups(num_users)
         num_arms = observation["pulls"].shape[1]
-        check_room(self._arms_per_step(num_users), num_users, num_arms, self.capacity)
-        if self._sets.shape != (num_rows, groups):
-            self._sets = np.zeros((num_rows, groups), dtype=np.int64)
-            self._chosen_at = np.full(num_rows, -1, dtype=np.int64)
+        room = (*observation["user_reward_sum"].shape, num_arms, self.capacity)
+        if self._room != room:
+            num_rows, num_users, *_ = room
+            sets = num_rows, self.num_groups(num_users)
+            check_room(self._arms_per_step(num_users), num_users, num_arms, self.capacity)
+            if self._sets.shape != sets:
+                self._sets = np.zeros(sets, dtype=np.int64)
+                self._chosen_at = np.full(num_rows, -1, dtype=np.int64)
+            self._rows = np.arange(num_rows)
+            self._steps = np.empty_like(self._rows)
+            self._room = room
+        groups: int = self._sets.shape[1]
         return groups
 
     def _act(self, observation: Observation) -> Ints:

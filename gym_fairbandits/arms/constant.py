@@ -133,7 +133,7 @@ class Empirical(Arms):
 def _of(table: Floats, arms: Ints) -> Floats:
     """Return each user's entry of ``table``: one row for all environments, or a row for each."""
     if table.ndim == 1:
-        return table[arms]
+        return table.take(arms)
     starts = np.arange(0, table.size, table.shape[-1]).reshape(*table.shape[:-1], 1)
     return table.take(starts + arms)
 

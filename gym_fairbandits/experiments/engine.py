@@ -312,10 +312,12 @@ def _play_numpy(runs: _Runs, checkpoints: Ints, expected: Floats, realized: Floa
     reward_sum, pulls, group_sum = (
         runs.reward_sum.reshape(-1),
         runs.pulls.reshape(-1),
-        runs.group_sum,
+        runs.group_sum.reshape(-1),
     )
     # Slot of each group in each step of a block, one step after the other.
     slots = rotation(np.tile(np.arange(groups), (groups, 1)), np.arange(groups), groups).ravel()
+    # The number of each group, of all runs, in each step of a block.
+    seats = np.tile(np.arange(num_runs * groups).reshape(num_runs, groups), (1, groups))
     draws = np.empty((num_runs, draws_per_refill(num_users, num_runs)))
     used = room = draws.shape[1]
     ahead = [*checkpoints.tolist(), horizon + 1]
@@ -336,14 +338,14 @@ def _play_numpy(runs: _Runs, checkpoints: Ints, expected: Floats, realized: Floa
             used += steps * num_users
             done += steps
             # One by one, in the order of steps, as environments add them.
-            np.add.at(reward_sum, played.reshape(-1), rewards.reshape(-1))
-            for first in range(0, steps * groups, groups):
-                group_sum += rewards[:, first : first + groups]
+            earned = rewards.reshape(-1)
+            np.add.at(reward_sum, played.reshape(-1), earned)
+            np.add.at(group_sum, seats[:, : steps * groups].reshape(-1), earned)
             if start + done == ahead[place]:
                 means = runs.means.reshape(-1).take(cells.take(slots[: done * groups], axis=1))
                 this_block = means.reshape(num_runs, done, groups).sum(axis=1)
                 expected[:, place] = runs.expected()[:, None] + this_block
-                realized[:, place] = group_sum
+                realized[:, place] = runs.group_sum
                 place += 1
         pulls[cells.reshape(-1)] += length
 

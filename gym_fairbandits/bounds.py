@@ -11,13 +11,20 @@ regret is T mu*/U minus the worst-off user's expected total, mu* the sum of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import quad
 
-from gym_fairbandits._checks import checked_choice, checked_float, checked_int, checked_row
+from gym_fairbandits._checks import (
+    checked_array,
+    checked_choice,
+    checked_float,
+    checked_int,
+    checked_row,
+)
+from gym_fairbandits.curves import TOLERANCE, Curve
 
 __all__ = [
     "algorithm1_arm_factor",
@@ -33,9 +40,13 @@ __all__ = [
     "egal_worst_case_regret",
     "forced_sweep_ratio",
     "integral_bounds",
+    "may_lead",
+    "potential_steps",
     "round_robin_ratio",
     "round_robin_ratio_range",
 ]
+
+MOST_PULLS = 10_000_000  # of an arm, on the way to its potential
 
 
 # --- Patil et al. -------------------------------------------------------------------------------
@@ -135,6 +146,31 @@ def forced_sweep_ratio(num_arms: int) -> float:
     return num_arms * (2 * num_arms + 1) / 3
 
 
+def may_lead(totals: ArrayLike, pulls: int) -> NDArray[np.bool_]:
+    """Return which arms may be the first that Algorithm 1 pulls more than N times.
+
+    P's Lemma 6: those of the highest Rew_i(N). It needs N >= 2: the second pull of an arm is
+    forced, whatever it pays.
+
+    Args:
+        totals: Rew_i(N) of each arm; shape ``(..., num_arms)``.
+        pulls: N, at least 2.
+
+    Returns:
+        Bool array of the shape of ``totals``: which are as high as the highest of their row, but
+        for what Algorithm 1 takes for a tie, and rounding.
+
+    Raises:
+        TypeError: If ``totals`` does not hold real numbers.
+        ValueError: If ``pulls`` is below 2, or ``totals`` is not finite or has no arm.
+    """
+    checked_int("pulls", pulls, 2)
+    earned = checked_array("totals", totals)
+    best = earned.max(axis=-1, keepdims=True)
+    highest: NDArray[np.bool_] = earned >= best - 2 * TOLERANCE * np.maximum(1.0, np.abs(best))
+    return highest
+
+
 def algorithm1_arm_factor(pulls: int, steps: int) -> float:
     """Return P's Lemma 9: OPT(T) is at most ``200 T^2 / N_i^2`` times Rew_i(N_i).
 
@@ -150,6 +186,54 @@ def algorithm1_arm_factor(pulls: int, steps: int) -> float:
     """
     pulls = checked_int("pulls", pulls, 3)
     return 200.0 * (checked_int("steps", steps, pulls) / pulls) ** 2
+
+
+def potential_steps(curves: Sequence[Curve], gap: float) -> int:
+    """Return after how many steps Algorithm 1 has brought every arm near its potential.
+
+    P's Theorem 5 states that each gap a_i - f_i(N_i) tends to 0; this is a number of steps, ours,
+    after which all are at most ``gap``. With n pulls, an arm that still rises by D is estimated at
+    ``Rew(n) + m f(n) + D m (m + 1) / 2`` for n + m pulls, and a leader with as many has earned at
+    most n + m times the highest potential a. So no arm gets ahead of it by more than M + 1 pulls,
+    M the last m at which the estimate is the smaller, and after ``n + (k - 1) (n + M + 1)`` steps
+    and one more it has been pulled again. That holds for every n until it is near enough.
+
+    Args:
+        curves: The k arms, without noise and within the model.
+        gap: Above 0.
+
+    Raises:
+        TypeError: If ``gap`` is not a number.
+        ValueError: If ``gap`` is not above 0, there is no curve, or an arm does not rise that far
+            within 10^7 pulls.
+    """
+    gap = checked_float("gap", gap, above=0)
+    if not curves:
+        raise ValueError("`curves` must hold at least one curve, got none")
+    highest, others = max(curve.asymptote for curve in curves), len(curves) - 1
+    steps = 2 * len(curves)
+    for arm, curve in enumerate(curves):
+        enough = 2
+        while not curve.asymptote - curve(enough) <= gap:
+            enough *= 2
+            if enough > MOST_PULLS:
+                raise ValueError(
+                    f"`gap` must be reached within {MOST_PULLS} pulls, got {gap} with arm {arm}"
+                )
+        pulls = np.arange(2, enough)
+        pulls = pulls[curve.asymptote - curve(pulls) > gap]
+        if not len(pulls):
+            continue
+        rewards, rises = curve(pulls), curve(pulls) - curve(pulls - 1)
+        if not (rises > 0).all():
+            raise ValueError(f"`curves` must rise up to their potentials, got {curve!r}")
+        # M by the larger root of D/2 m^2 + slope m - missing.
+        slope = rewards + rises / 2 - highest
+        missing = np.maximum(pulls * highest - curve.cumulative(pulls), 0)
+        root = (np.sqrt(slope**2 + 2 * rises * missing) - slope) / rises
+        ahead = pulls + np.floor(np.maximum(root, 0)) + 1
+        steps = max(steps, int((pulls + others * ahead).max()) + 1)
+    return steps
 
 
 def early_share(pulls: int, steps: int) -> float:

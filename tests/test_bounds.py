@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from gym_fairbandits import bounds
-from gym_fairbandits.curves import Exponential, Hyperbolic, LinearCap, PowerLaw, ScaledCurve
+from gym_fairbandits.curves import (
+    Constant,
+    Curve,
+    Exponential,
+    Hyperbolic,
+    LinearCap,
+    PowerLaw,
+    ScaledCurve,
+    Tabulated,
+)
+from gym_fairbandits.experiments import anytime_improving
 from gym_fairbandits.instances import egal_lower_bound
 
 FIGURE_3 = {"num_arms": 10, "num_users": 5, "steps": 150_000}
@@ -151,9 +161,59 @@ def test_the_integrals_of_a_straight_line() -> None:
     assert bounds.integral_bounds(lambda n: n / 10, 4) == pytest.approx((0.8, 1.25))
 
 
+def test_only_arms_of_the_highest_total_may_lead() -> None:
+    totals = [[1.0, 3.0, 3.0, 2.0], [0.5, 0.2, 0.0, 0.5 - 1e-12]]
+    expected = [[False, True, True, False], [True, False, False, True]]
+    assert bounds.may_lead(totals, 2).tolist() == expected
+
+
+def test_the_steps_to_the_potential_worked_out_by_hand() -> None:
+    # Alone, an arm is pulled every time: f(10) = 1 and f(9) = 0.9.
+    assert bounds.potential_steps([LinearCap(1.0, 10)], 0.05) == 10
+    # Two pulls of each are forced; a constant arm is where it will be.
+    assert bounds.potential_steps([Constant(0.5), Constant(0.2)], 0.05) == 4
+    # The linear arm is near at n = 4. At n = 2: 0.75 + m / 2 + m (m + 1) / 8 reaches 2 + m at
+    # m = 5, at n = 3: 1.5 + 3 m / 4 + m (m + 1) / 8 reaches 3 + m at m = 4. So the other arm has
+    # at most 8 pulls, and 2 + 8 + 1 or 3 + 8 + 1 steps are enough.
+    assert bounds.potential_steps([Constant(0.5), LinearCap(1.0, 4)], 0.1) == 12
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_after_so_many_steps_every_arm_is_near_its_potential(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    curves: list[Curve] = []
+    for _ in range(int(rng.integers(1, 6))):
+        top, speed = rng.random(2).tolist()
+        curves.append(
+            (
+                LinearCap(top, 1 + 60 * speed),
+                Exponential(top, 0.05 + speed),
+                Hyperbolic(top, 5 * speed),
+                PowerLaw(top, 0.7 + speed),
+            )[int(rng.integers(4))]
+        )
+    gap = 0.05
+    steps = bounds.potential_steps(curves, gap)
+    pulls = np.bincount(anytime_improving(curves, steps), minlength=len(curves)).tolist()
+    for curve, count in zip(curves, pulls, strict=True):
+        assert curve.asymptote - curve(count) <= gap
+    alone = bounds.potential_steps(curves[:1], gap)  # and no step too many
+    assert alone == 2 or curves[0].asymptote - curves[0](alone - 1) > gap
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: bounds.may_lead([1.0, 2.0], 1), "`pulls` must be at least 2, got 1"),
+        (lambda: bounds.may_lead([1.0, math.nan], 2), "`totals` must be finite"),
+        (lambda: bounds.may_lead([], 2), "`totals` must have at least one entry"),
+        (lambda: bounds.potential_steps([LinearCap(1.0, 4)], 0), "`gap` must be above 0, got 0"),
+        (lambda: bounds.potential_steps([], 0.1), "`curves` must hold at least one curve"),
+        (lambda: bounds.potential_steps([PowerLaw(1.0, 0.01)], 0.1), "within 10000000 pulls"),
+        (
+            lambda: bounds.potential_steps([Tabulated((0.1, 0.1, 0.1, 0.1, 0.9))], 0.1),
+            "`curves` must rise up to their potentials",
+        ),
         (lambda: bounds.deterministic_regret(1, 5), "`num_arms` must be at least 2, got 1"),
         (lambda: bounds.deterministic_regret(2, 5), "`steps` must be even for 2 arms, got 5"),
         (lambda: bounds.deterministic_ratio(3, 10), "multiple of num_arms = 3, got 10"),

@@ -65,7 +65,10 @@ VERDICTS: dict[str, list[tuple[str, str, str]]] = {
         ("P", "Theorem 4, 200 k as proved", FAILS),
         ("P", "Theorem 4, T = 2k", HOLDS),
     ],
-    "improving-theorem-5": [("P", "Theorem 5", HOLDS)],
+    "improving-theorem-5": [
+        ("P", "Theorem 5", HOLDS),
+        ("P", "Theorem 5, with a number of steps", HOLDS),
+    ],
     "improving-example-a2": [
         ("P", "Example A.2", FAILS),
         ("P", "Example A.2", CORRECTED),

@@ -18,7 +18,7 @@ from .exponential import Exp3, Rexp3
 from .improving import AnytimeImproving, FixedArm, Greedy, HorizonAwareImproving, RoundRobin
 from .oracle import GreedyNext, OracleArm, OracleRotation, OracleSchedule, StaticOracle
 from .random_order import HybridRising, RandomRoundRobin
-from .registry import agent_class, available, knowledge, make, ready, register
+from .registry import agent_class, available, knowledge, load, make, ready, register
 from .rising import RCBE, RisingUCB
 from .single_peaked import AnytimeSinglePeaked, SinglePeakedOptimism
 from .windowed import DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
@@ -68,6 +68,7 @@ __all__ = [
     "argmax_fewest_pulls",
     "available",
     "knowledge",
+    "load",
     "make",
     "ready",
     "register",

@@ -1,11 +1,13 @@
 """Every agent by name: which there are for an environment, and one made from its name.
 
 A name is that of the class in lower case with hyphens: ``EgalUCB`` is ``"egal-ucb"``. An agent of
-your own joins with :func:`register`.
+your own joins with :func:`register`; ``"my_module:my-agent"`` imports the module that does so, as
+in ``gym.make("module:Env-v0")``.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from contextlib import suppress
@@ -35,7 +37,7 @@ from .running import episode_length, read
 from .single_peaked import AnytimeSinglePeaked, SinglePeakedOptimism
 from .windowed import DiscountedUCB, SlidingWindowThompson, SlidingWindowUCB
 
-__all__ = ["agent_class", "available", "describe", "knowledge", "make", "ready", "register"]
+__all__ = ["agent_class", "available", "describe", "knowledge", "load", "make", "ready", "register"]
 
 _players: dict[str, dict[str, type[Agent]]] = {"ImprovingBandit-v0": {}, "EgalAssign-v0": {}}
 
@@ -76,12 +78,26 @@ def describe(agent: type[Agent]) -> str:
     return inspect.cleandoc(agent.__doc__ or "").partition("\n")[0]
 
 
-def agent_class(name: str, env_id: str | None = None) -> type[Agent]:
-    """Return the class of a name.
+def load(name: str) -> str:
+    """Import the module of ``"module:name"`` and return the name; other names stay as they are.
 
     Raises:
+        ModuleNotFoundError: If there is no such module.
+    """
+    module, _, own = name.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    return own
+
+
+def agent_class(name: str, env_id: str | None = None) -> type[Agent]:
+    """Return the class of a name, as :func:`make` takes it.
+
+    Raises:
+        ModuleNotFoundError: If the name begins with a module that is not there.
         ValueError: If there is no such agent.
     """
+    name = load(name)
     known = _known(env_id)
     if name not in known:
         others = [other for other, players in _players.items() if name in players]
@@ -113,7 +129,8 @@ def make(name: str, env: Any = None, **kwargs: Any) -> Agent:
     """Return a new agent.
 
     Args:
-        name: As :func:`available` lists it.
+        name: As :func:`available` lists it, or ``"module:name"`` if importing a module of yours
+            registers it.
         env: The environment that will run, scalar or vector. It is asked for those parameters
             that ``kwargs`` leaves out: oracles get the environment itself, horizon-aware agents
             the length of its episodes (as ``horizon``), and the others the ``capacity`` of its
@@ -122,6 +139,7 @@ def make(name: str, env: Any = None, **kwargs: Any) -> Agent:
 
     Raises:
         TypeError: If a parameter is missing or unknown.
+        ModuleNotFoundError: If the name begins with a module that is not there.
         ValueError: If there is no such agent, or a parameter breaks its rule.
 
     Example:

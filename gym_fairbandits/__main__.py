@@ -79,7 +79,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("play", help="watch an agent play an episode")
     command.add_argument("env", choices=ENVIRONMENTS)
-    command.add_argument("--agent", required=True, help="its name; see `agents`")
+    command.add_argument(
+        "--agent", required=True, help="its name; see `agents`; your own: module:name"
+    )
     command.add_argument(
         "--with",
         dest="parameters",
@@ -99,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("compare", help="play several agents on the same episodes")
     command.add_argument("env", choices=ENVIRONMENTS)
-    command.add_argument("--agents", help="names with commas between; all that need nothing more")
+    command.add_argument(
+        "--agents", help="names with commas between, your own as module:name; all that are ready"
+    )
     command.add_argument("--num-episodes", type=int, default=100)
     command.add_argument("--seed", type=int, default=0)
     command.add_argument("--jobs", type=int, default=None, help="processes; 1")
@@ -126,7 +130,7 @@ def _add_experiments(parser: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=int, help="processes; 1, or all that a cluster has")
     command.add_argument("--backend", choices=runner.BACKENDS, help="of joblib; loky")
     command.add_argument("--seed", type=int, help="0 by default")
-    command.add_argument("--agents", help="names with commas between")
+    command.add_argument("--agents", help="names with commas between, your own as module:name")
     command.add_argument("--config", type=Path, help="settings as JSON, or a run's config.json")
     command.add_argument("--no-progress", action="store_true", help="show no progress bar")
     command.add_argument(

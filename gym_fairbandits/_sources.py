@@ -180,6 +180,8 @@ def _checked_curves(curves: Any, horizon: int, validate: bool) -> list[Curve]:
         if not isinstance(curve, Curve):
             hint = _CURVES_HINT if isinstance(item, Real) else ""
             raise TypeError(f"arm {arm} must be a `Curve` or its dict form, got {item!r}{hint}")
+        if not hasattr(curve, "asymptote"):
+            raise TypeError(f"arm {arm} must have an `asymptote`, its potential, got {curve!r}")
         if validate:
             check_improving(curve, horizon, arm)
         made.append(curve)

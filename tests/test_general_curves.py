@@ -499,3 +499,12 @@ def test_improving_and_general_curves_play() -> None:
     for env, arms in ((improving, IMPROVING), (general, GENERAL)):
         assert [env.step(arm)[1] for arm in range(len(arms))] == [curve(1) for curve in arms]
         assert [env.step(0)[1] for _ in range(5)] == arms[0](np.arange(2, 7)).tolist()
+
+
+def test_a_curve_without_a_potential_is_refused_before_it_is_played() -> None:
+    class Forgetful(Curve):
+        def evaluate(self, pulls: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.minimum(pulls / 10, 1.0)
+
+    with pytest.raises(TypeError, match="arm 1 must have an `asymptote`, its potential"):
+        gym.make("ImprovingBandit-v0", instance=[Constant(0.5), Forgetful()])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -12,6 +16,7 @@ import pytest
 import gym_fairbandits  # noqa: F401 - registers the environments
 from gym_fairbandits import agents
 from gym_fairbandits.agents import Agent, registry
+from gym_fairbandits.evaluation import Entry, evaluate
 from gym_fairbandits.wrappers import PolicyRegret
 
 IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
@@ -135,3 +140,54 @@ def test_an_agent_of_the_users_own_joins(monkeypatch: pytest.MonkeyPatch) -> Non
         agents.register(another, IMPROVING)
     with pytest.raises(TypeError, match="`agent` must be a subclass of `Agent`"):
         agents.register(LastArm(), IMPROVING)  # type: ignore[arg-type]
+
+
+OWN = """from gym_fairbandits import agents
+
+class LastArm(agents.Agent):
+    \"\"\"Always the last arm.\"\"\"
+
+    def _act(self, observation):
+        rows, num_arms = observation["pulls"].shape
+        return [num_arms - 1] * rows
+
+agents.register(LastArm, "ImprovingBandit-v0")
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module that registers an agent, found but not imported; forgotten afterwards."""
+    (tmp_path / "policies_of_mine.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(registry, "_players", {IMPROVING: dict(registry._players[IMPROVING])})
+    yield "policies_of_mine"
+    sys.modules.pop("policies_of_mine", None)
+
+
+def test_a_name_after_a_module_imports_the_module_first(own_module: str) -> None:
+    with pytest.raises(ValueError, match="got 'last-arm'"):
+        agents.make("last-arm")
+    agent = agents.make(f"{own_module}:last-arm")
+    assert type(agent).__module__ == own_module
+    assert type(agents.make("last-arm")) is type(agent)
+
+
+def test_other_processes_import_that_module_too(own_module: str) -> None:
+    name = f"{own_module}:last-arm"
+    evaluation = evaluate(
+        Entry(factory=partial(agents.make, name)),
+        IMPROVING,
+        instance="early_vs_late",
+        horizon=50,
+        num_episodes=4,
+        n_jobs=2,
+    )
+    assert evaluation.mean("policy_regret") == 0  # the late bloomer is the last arm
+
+
+def test_a_module_that_is_not_there_is_named(own_module: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        agents.make("no_such_module:last-arm")
+    with pytest.raises(ValueError, match="got 'first-arm'"):
+        agents.agent_class(f"{own_module}:first-arm")

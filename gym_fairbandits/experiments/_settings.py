@@ -43,14 +43,16 @@ def checked_agents(names: Any, *env_ids: str) -> tuple[str, ...]:
 
     Raises:
         TypeError: If ``names`` is neither.
+        ModuleNotFoundError: If the module of a ``"module:name"`` is not there.
         ValueError: If there is none, one is there twice, or an agent needs more than the
             environment to be made.
     """
     listed = names.split(",") if isinstance(names, str) else names
     if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"`agents` must be names of agents, got {names!r}")
+    own = [agents.load(name) for name in listed]
     ready = {name for env_id in env_ids for name in agents.ready(env_id)}
-    for name in listed:
+    for name in own:
         if name not in ready:
             raise ValueError(f"`agents` must be among {sorted(ready)}, got {name!r}")
     return _distinct("agents", tuple(listed))

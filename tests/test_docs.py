@@ -126,7 +126,8 @@ def public_modules() -> list[str]:
     """Return the public modules as the folders have them."""
     paths = [path.relative_to(ROOT) for path in (ROOT / "gym_fairbandits").rglob("*.py")]
     # `rglob` does not follow the link to the agents before Python 3.13.
-    paths += [Path("gym_fairbandits") / path.relative_to(ROOT) for path in ROOT.glob("agents/*.py")]
+    agents_below = (ROOT / "agents").rglob("*.py")
+    paths += [Path("gym_fairbandits") / path.relative_to(ROOT) for path in agents_below]
     names = {".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in paths}
     return sorted(name for name in names if not re.search(r"\._", name))
 

@@ -6,11 +6,11 @@ from gym_fairbandits.wrappers.assignment import (
     LehmerAssignment,
     RankedAssignment,
     RotatedAssignment,
-    SequentialAssignment,
 )
 from gym_fairbandits.wrappers.external import ExternalRegret
 from gym_fairbandits.wrappers.fairness import FairnessMetrics, gini, jain_index
 from gym_fairbandits.wrappers.regret import PolicyRegret, competitive_ratio
+from gym_fairbandits.wrappers.sequential import SequentialAssignment
 
 __all__ = [
     "EnumeratedAssignment",

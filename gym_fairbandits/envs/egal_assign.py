@@ -15,14 +15,10 @@ from gym_fairbandits._checks import checked_choice, checked_int
 from gym_fairbandits._grid import ArmGrid
 from gym_fairbandits._sources import ArmSource, EgalInstance, egal_source
 from gym_fairbandits.arms import Arms
-from gym_fairbandits.envs._core import (
-    BanditEnv,
-    BanditVectorEnv,
-    Observation,
-    draw_block,
-    draws_per_refill,
-    observation_box,
-)
+from gym_fairbandits.envs._core import Observation, observation_box
+from gym_fairbandits.envs._draws import draw_block, draws_per_refill
+from gym_fairbandits.envs._scalar import BanditEnv
+from gym_fairbandits.envs._vector import BanditVectorEnv
 from gym_fairbandits.envs.rendering.scene import AssignmentHistory, EgalScene, egal_scene
 from gym_fairbandits.optimum import (
     best_fixed_set_optimum,

@@ -16,14 +16,10 @@ from gym_fairbandits._checks import as_int64, checked_bool, checked_float, check
 from gym_fairbandits._grid import CurveGrid
 from gym_fairbandits._sources import CurveSource, ImprovingInstance, improving_source
 from gym_fairbandits.curves import Curve
-from gym_fairbandits.envs._core import (
-    BanditEnv,
-    BanditVectorEnv,
-    Observation,
-    draw_block,
-    draws_per_refill,
-    observation_box,
-)
+from gym_fairbandits.envs._core import Observation, observation_box
+from gym_fairbandits.envs._draws import draw_block, draws_per_refill
+from gym_fairbandits.envs._scalar import BanditEnv
+from gym_fairbandits.envs._vector import BanditVectorEnv
 from gym_fairbandits.envs.rendering.scene import CurveHistory, ImprovingScene, improving_scene
 from gym_fairbandits.optimum import best_arms, rested_optima
 

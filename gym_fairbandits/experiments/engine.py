@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from gym_fairbandits._checks import checked_choice, checked_int
 from gym_fairbandits.agents import Agent, EgalUCB, RotatingAgent
 from gym_fairbandits.arms import Arms, Bernoulli, Empirical, Gaussian
-from gym_fairbandits.envs._core import draws_per_refill, fill_draws
+from gym_fairbandits.envs._draws import draws_per_refill, fill_draws
 from gym_fairbandits.envs.egal_assign import EgalAssignEnv, objective_value
 from gym_fairbandits.optimum import egalitarian_optimum
 from gym_fairbandits.spaces import rotation

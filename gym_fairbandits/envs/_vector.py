@@ -1,0 +1,420 @@
+"""Many bandits side by side: what the vector environments share, around the pull itself."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from gym_fairbandits._checks import checked_int
+from gym_fairbandits.envs._core import (
+    Bools,
+    Clocked,
+    Floats,
+    Ints,
+    Observation,
+    Record,
+    SourceT,
+    known_options,
+)
+from gym_fairbandits.envs._draws import RowStreams
+from gym_fairbandits.envs.rendering import Scene
+
+__all__ = ["BanditVectorEnv"]
+
+
+class BanditVectorEnv(  # type: ignore[misc] # `np_random` is one generator per row
+    Clocked, RowStreams, VectorEnv[Observation, NDArray[Any], NDArray[Any]], Generic[SourceT]
+):
+    """Many bandits side by side in NumPy arrays, one row each.
+
+    Row i of ``reset(seed=s)`` is the scalar environment seeded ``s + i``, bit for bit.
+
+    Attributes:
+        horizon: Steps after which the environment itself ends an episode.
+        horizon_known: Whether that end is a termination and ``remaining`` is observed.
+        max_episode_steps: Steps after which an episode is truncated, or ``None``.
+        autoreset_mode: What happens to a row whose episode has ended.
+    """
+
+    _default_source: SourceT
+    _pulls: Ints
+
+    @property
+    def redrawn(self) -> bool:
+        """Whether each episode draws an instance of its own."""
+        return self._default_source.redrawn
+
+    @property
+    def steps(self) -> Ints:
+        """Steps played in each row's episode; int64 array of shape ``(num_envs,)``."""
+        return self._steps.copy()
+
+    @property
+    def pulls(self) -> Ints:
+        """How often each arm was played; int64 array of shape ``(num_envs, num_arms)``."""
+        return self._pulls.copy()
+
+    def _take_vector(
+        self,
+        num_envs: int,
+        max_episode_steps: int | None,
+        autoreset_mode: AutoresetMode | str,
+    ) -> None:
+        self.num_envs = checked_int("num_envs", num_envs)
+        if max_episode_steps in (None, -1):
+            self.max_episode_steps = None
+        else:
+            self.max_episode_steps = checked_int("max_episode_steps", max_episode_steps)
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            modes = [mode.value for mode in AutoresetMode]
+            raise ValueError(
+                f"`autoreset_mode` must be an AutoresetMode or one of {modes}, "
+                f"got {autoreset_mode!r}"
+            ) from None
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
+
+    def _start(
+        self,
+        single_observation_space: spaces.Dict,
+        single_action_space: gym.Space[Any],
+        draws_per_step: int,
+    ) -> None:
+        """Set the spaces, and the state of a batch that was never reset."""
+        self.single_observation_space = single_observation_space
+        self.single_action_space = single_action_space
+        self.observation_space = batch_space(single_observation_space, self.num_envs)
+        self.action_space = batch_space(single_action_space, self.num_envs)
+        count = self.num_envs
+        self._start_streams(draws_per_step)
+        self._played = False
+        self._all_rows = np.arange(count)
+        self._steps: Ints = np.zeros(count, dtype=np.int64)
+        self._running: Bools = np.zeros(count, dtype=np.bool_)  # was reset and has not ended
+        self._ended: Bools = np.zeros(count, dtype=np.bool_)  # awaits its reset
+        self._sources: list[SourceT | None] = [None] * count
+        # SAME_STEP: rows that ended in the latest step and their records, until the next call.
+        self._finished: tuple[Ints, Record] | None = None
+        self._histories: list[Any] = [None] * count  # for the frames, if there is a render mode
+
+    # --- Episodes ---
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode in every row, or in those of ``options["reset_mask"]``.
+
+        Args:
+            seed: ``s`` seeds row i with ``s + i``; a sequence gives each row its own.
+            options: ``reset_mask``, bool array of shape ``(num_envs,)``: the rows to reset.
+                ``instance``: played by every row that is reset. ``instances``: one per row.
+                The dict is not changed. Other keys are for wrappers: they are not read, and a
+                warning says so.
+
+        Returns:
+            The observations of all rows, and an empty info.
+        """
+        known = known_options(options, "reset_mask", "instance", "instances")
+        seeds = self._checked_seeds(seed)
+        mask = self._checked_mask(known.get("reset_mask"))
+        sources = self._pinned_sources(known, mask)
+        rows = np.flatnonzero(mask)
+        for row in rows.tolist():
+            if seeds[row] is not None:
+                self._seed_row(row, seeds[row])
+        self._begin(rows, sources)
+        self._played = True
+        self._finished = None
+        if self.render_mode == "human":
+            self.render()
+        return self._observe(), {}
+
+    def _checked_mask(self, mask: Any) -> Bools:
+        if mask is None:
+            return np.ones(self.num_envs, dtype=np.bool_)
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            raise TypeError(f"`options['reset_mask']` must be a bool array, got {mask!r}")
+        if mask.shape != (self.num_envs,):
+            raise ValueError(
+                f"`options['reset_mask']` must have shape ({self.num_envs},), got {mask.shape}"
+            )
+        if not mask.any():
+            raise ValueError(
+                "`options['reset_mask']` must be True for at least one sub-environment"
+            )
+        return mask
+
+    def _pinned_sources(self, options: Mapping[str, Any], mask: Bools) -> list[SourceT] | None:
+        one, several = options.get("instance"), options.get("instances")
+        if one is not None and several is not None:
+            raise ValueError("`options` must not hold both `instance` and `instances`")
+        if one is not None:
+            return [self._make_source(one, self.num_arms)] * self.num_envs
+        if several is None:
+            return None
+        if not isinstance(several, Sequence) or len(several) != self.num_envs:
+            raise ValueError(
+                f"`options['instances']` must be a sequence of num_envs = {self.num_envs} "
+                f"instances, got {several!r}"
+            )
+        made: dict[int, SourceT] = {}
+        return [
+            made.setdefault(id(instance), self._make_source(instance, self.num_arms))
+            if chosen
+            else self._default_source
+            for instance, chosen in zip(several, mask, strict=True)
+        ]
+
+    def _begin(self, rows: Ints, sources: list[SourceT] | None = None) -> None:
+        """Start an episode in each of ``rows``."""
+        self._install(rows, sources)
+        self._clear(rows)
+        if self._painter is not None:
+            for row in rows.tolist():
+                self._histories[row] = self._new_history()
+        self._steps[rows] = 0
+        self._ended[rows] = False
+        self._running[rows] = True
+
+    def step(
+        self, actions: NDArray[Any]
+    ) -> tuple[Observation, Floats, Bools, Bools, dict[str, Any]]:
+        """Play one step in every row; see :meth:`gymnasium.vector.VectorEnv.step`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``, or if a row's episode has
+                ended and ``autoreset_mode`` is DISABLED; no row has moved then.
+            gymnasium.error.InvalidAction: If a row's action is illegal; no row has moved then.
+        """
+        waiting = bool(self._ended.any())
+        if not waiting and not self._running.all():
+            raise ResetNeeded("call `reset` before `step`: no episode is running")
+        if waiting and self.autoreset_mode != AutoresetMode.NEXT_STEP:
+            listed = np.flatnonzero(self._ended).tolist()
+            raise ResetNeeded(
+                f"call `reset` with a `reset_mask` before `step`: the episodes of the "
+                f"sub-environments {listed} have ended"
+            )
+        self._finished = None
+        playing = ~self._ended if waiting else None
+        checked = self._checked_actions(actions, playing)
+        if playing is None:
+            rows = self._all_rows
+        else:
+            rows, checked = np.flatnonzero(playing), checked[playing]
+            self._begin(np.flatnonzero(self._ended))
+        rewards, details = self._play(rows, checked)
+        self._steps[rows] += 1
+        if self._painter is not None:
+            self._keep(rows, checked, rewards)
+        terminations, truncations = self._flags()
+        if playing is not None:
+            rewards = self._spread(rewards, rows)
+        infos: dict[str, Any] = {}
+        if len(rows):
+            self._add(infos, details, rows)
+        ended = terminations | truncations
+        if ended.any():
+            self._running[ended] = False
+            if self.autoreset_mode == AutoresetMode.SAME_STEP:
+                infos = self._restart(ended, details)
+            else:
+                self._ended = ended
+        if self.render_mode == "human":
+            self.render()
+        return self._observe(), rewards, terminations, truncations, infos
+
+    def _flags(self) -> tuple[Bools, Bools]:
+        """Return ``(terminations, truncations)`` after a step."""
+        own = self._steps >= self.horizon
+        none = np.zeros(self.num_envs, dtype=np.bool_)
+        terminations, truncations = (own, none) if self.horizon_known else (none, own)
+        if self.max_episode_steps is not None:
+            truncations = truncations | (self._steps >= self.max_episode_steps)
+        return terminations, truncations
+
+    def _restart(self, ended: Bools, details: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """Reset the rows that have ended within the same step; return the step's infos."""
+        rows = np.flatnonzero(ended)
+        last = self._observe()
+        final = np.full(self.num_envs, None, dtype=object)
+        for row in rows.tolist():
+            final[row] = {name: values[row].copy() for name, values in last.items()}
+        final_info: dict[str, Any] = {}
+        self._add(final_info, {name: values[rows] for name, values in details.items()}, rows)
+        infos: dict[str, Any] = {
+            "final_obs": final,
+            "_final_obs": ended.copy(),
+            "final_info": final_info,
+            "_final_info": ended.copy(),
+        }
+        others = np.flatnonzero(~ended)
+        if len(others):
+            self._add(infos, {name: values[others] for name, values in details.items()}, others)
+        # The episode that has just ended is what `expected_return` must answer for now.
+        self._finished = (rows, self._record(rows))
+        self._begin(rows)
+        return infos
+
+    def _add(self, infos: dict[str, Any], details: dict[str, NDArray[Any]], rows: Ints) -> None:
+        """Add what ``rows`` report, with Gymnasium's masks."""
+        mask = np.zeros(self.num_envs, dtype=np.bool_)
+        mask[rows] = True
+        for name, values in details.items():
+            infos[name], infos[f"_{name}"] = self._spread(values, rows), mask.copy()
+
+    def _spread(self, values: NDArray[Any], rows: Ints) -> NDArray[Any]:
+        """Return ``values`` of ``rows`` as an array over all rows, 0 elsewhere."""
+        if len(rows) == self.num_envs:
+            return values
+        spread = np.zeros((self.num_envs, *values.shape[1:]), dtype=values.dtype)
+        spread[rows] = values
+        return spread
+
+    # --- Frames ---
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Return a frame of each row; see :meth:`BanditEnv.render`.
+
+        Returns:
+            A tuple of ``num_envs`` frames. The mode ``"human"`` shows the first row only, as a
+            window has room for one, and returns ``None``.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            gymnasium.error.DependencyNotInstalled: If pygame is missing and the mode needs it.
+        """
+        painter = self._drawing()
+        if painter is None:
+            return None
+        if self.render_mode == "human":
+            painter.draw(self.scenes()[0])
+            return None
+        return tuple(painter.draw(scene) for scene in self.scenes())
+
+    def scenes(self) -> tuple[Scene, ...]:
+        """Return what each row's frame shows, as data; see :meth:`BanditEnv.scene`."""
+        self._check_played()
+        if self._painter is None:
+            raise ValueError("`render_mode` must be given for a scene, got None")
+        values = {label: value().tolist() for label, value in self.readouts.items()}
+        count = 1 if self.render_mode == "human" else self.num_envs
+        return tuple(
+            self._scene(row, {label: column[row] for label, column in values.items()})
+            for row in range(count)
+        )
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the window of the mode ``"human"``."""
+        if self._painter is not None:
+            self._painter.close()
+
+    def _row_title(self, title: str, row: int) -> str:
+        return f"{title}, sub-environment {row} of {self.num_envs}"
+
+    # --- Accounts ---
+
+    def optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
+        """Return each row's best expected return of ``steps`` steps, of those played by default.
+
+        A row whose episode ended in the latest step answers for that episode, in every autoreset
+        mode, until the next step or reset.
+
+        Args:
+            steps: A number of steps, or ``None`` for each row's own.
+            rows: Bool mask of the rows to answer for; all by default.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            NotImplementedError: As in the scalar environment; ValueError too.
+        """
+        return self._answer("optimal_return", rows, steps)
+
+    def exact_optimal_return(self, steps: int | None = None, rows: Bools | None = None) -> Floats:
+        """Return what each row's best schedule reaches; see :meth:`optimal_return`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: Before the first ``reset``.
+            ValueError: If it is not known exactly for a row: the message says why.
+        """
+        return self._answer("exact_optimal_return", rows, steps)
+
+    def expected_return(self, rows: Bools | None = None) -> Floats:
+        """Return the expected return of the actions taken; see :meth:`optimal_return`."""
+        return self._answer("expected_return", rows)
+
+    def realized_return(self, rows: Bools | None = None) -> Floats:
+        """Return what the rewards are worth; see :meth:`optimal_return`."""
+        return self._answer("realized_return", rows)
+
+    def _answer(self, method: str, rows: Bools | None, *arguments: Any) -> NDArray[Any]:
+        """Ask the records of the latest episodes, those that ended in this very step included."""
+        chosen = self._all_rows if rows is None else np.flatnonzero(rows)
+        values: NDArray[Any] = getattr(self._record(chosen), method)(*arguments)
+        if self._finished is not None:
+            ended, record = self._finished
+            inside = np.isin(chosen, ended)
+            if inside.any():
+                old: NDArray[Any] = getattr(record, method)(*arguments)
+                values[inside] = old[np.searchsorted(ended, chosen[inside])]
+        return values
+
+    @abstractmethod
+    def _make_source(self, instance: Any, num_arms: int | None) -> SourceT:
+        """Return the source of a user's instance, checked."""
+
+    @abstractmethod
+    def _install(self, rows: Ints, sources: list[SourceT] | None) -> None:
+        """Draw instances for ``rows``; ``sources`` is per row of the batch, None the default."""
+
+    @abstractmethod
+    def _clear(self, rows: Ints) -> None:
+        """Clear the state of ``rows``."""
+
+    @abstractmethod
+    def _checked_actions(self, actions: Any, playing: Bools | None) -> Ints:
+        """Return all rows' actions as int64 after checking those of the rows that play."""
+
+    @abstractmethod
+    def _play(self, rows: Ints, actions: Ints) -> tuple[Floats, dict[str, NDArray[Any]]]:
+        """Play ``actions`` in ``rows``; return their rewards and infos, in the order of rows."""
+
+    def _observe(self) -> Observation:
+        """Return fresh observations of all rows."""
+        observation: Observation = {name: part.copy() for name, part in self._state().items()}
+        if self.horizon_known:
+            observation["remaining"] = self.horizon - self._steps[:, None]
+        return observation
+
+    @abstractmethod
+    def _state(self) -> Observation:
+        """Return the arrays that are observed, not copied."""
+
+    @abstractmethod
+    def _new_history(self) -> Any:
+        """Return what keeps a row's steps for the frames."""
+
+    @abstractmethod
+    def _keep(self, rows: Ints, actions: Ints, rewards: Floats) -> None:
+        """Keep what a step did in ``rows``."""
+
+    @abstractmethod
+    def _scene(self, row: int, readouts: dict[str, float]) -> Scene:
+        """Return what a row's frame shows."""
+
+    @abstractmethod
+    def _record(self, rows: Ints) -> Record:
+        """Return copies of what was played in ``rows``."""

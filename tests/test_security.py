@@ -48,7 +48,7 @@ DANGEROUS = {
 UNPICKLERS = {"pickle", "cloudpickle", "joblib", "marshal", "shelve", "dill", "yaml", "np", "torch"}
 # What is unpickled: by whom, and why that is no user's data.
 EXPECTED = {
-    ("evaluation.py", "pickle.loads"),  # an error that was pickled on the same line
+    ("_running.py", "pickle.loads"),  # an error that was pickled on the same line
 }
 
 

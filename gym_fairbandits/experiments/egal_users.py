@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gym_fairbandits.evaluation import CONFIDENCE
+from gym_fairbandits.evaluation._intervals import CONFIDENCE
 from gym_fairbandits.experiments._figures import BOUND, look, means_by, panels
 from gym_fairbandits.experiments._two_level import TwoLevelExperiment
 from gym_fairbandits.experiments.runner import Row, markdown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -37,6 +38,8 @@ from gym_fairbandits.curves import (
 
 IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
 Kwargs = dict[str, Any]
+# Without pygame the checkers must leave out drawing; everything else they still check.
+PICTURELESS = find_spec("pygame") is None
 
 
 # --- Curves and laws that no batch knows as a family --------------------------------------------

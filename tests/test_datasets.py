@@ -16,8 +16,11 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-import pyarrow as pa
 import pytest
+
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
 from pyarrow import parquet
 
 import gym_fairbandits  # noqa: F401  (registers the environments)

@@ -16,8 +16,13 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-import polars as pl
 import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("polars")
+pytest.importorskip("pyarrow")
+
+import polars as pl
 from matplotlib.figure import Figure
 
 import gym_fairbandits.__main__ as cli

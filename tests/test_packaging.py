@@ -6,10 +6,8 @@ import importlib
 import importlib.metadata
 import os
 import re
-import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +149,7 @@ def test_extras_named_here_are_those_of_pyproject() -> None:
     import_names = {"pygame_ce": "pygame"}
     extras = project()["project"]["optional-dependencies"]
     named = {"torch"}  # by way of stable-baselines3
-    for extra in set(extras) - {"dev", "docs"}:  # tools, which no code imports
+    for extra in set(extras) - {"dev", "docs", "test"}:  # tools, which no code imports
         for requirement in extras[extra]:
             name = re.split(r"[^\w-]", requirement)[0].replace("-", "_")
             named.add(import_names.get(name, name))
@@ -213,36 +211,3 @@ def test_ci_runs_the_commands_of_the_readme(command: str) -> None:
     assert command in (ROOT / "README.md").read_text(encoding="utf-8")
     without_options = (ROOT / ".ci" / "run").read_text(encoding="utf-8").replace(" --quiet", "")
     assert command in without_options
-
-
-# --- builds --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_wheel_built_from_the_sdist_is_whole(tmp_path: Path) -> None:
-    source, output = tmp_path / "source", tmp_path / "output"
-    source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    skipped = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    shutil.copytree(PACKAGE, source / PACKAGE.name, symlinks=True, ignore=skipped)
-    shutil.copytree(AGENTS, source / AGENTS.name, ignore=skipped)
-
-    # By default `build` makes the sdist and then the wheel from what the sdist holds.
-    command = [sys.executable, "-m", "build", "--outdir", str(output), str(source)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-    (wheel,) = output.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-        (metadata,) = (archive.read(name).decode() for name in names if name.endswith("/METADATA"))
-    modules = {
-        name.replace(".", "/") + ("/__init__.py" if path.name == "__init__.py" else ".py")
-        for name, path in python_files().items()
-    }
-    assert {name for name in names if name.endswith(".py")} == modules
-    assert "gym_fairbandits/py.typed" in names
-    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert f"\nVersion: {gym_fairbandits.__version__}\n" in metadata
-    assert "\nLicense-Expression: MIT\n" in metadata

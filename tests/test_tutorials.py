@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
+
+pytest.importorskip("nbclient")
+
+import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LateBloomer", "crossing"]
 
 ENV_ID = "ImprovingBandit-v0"
+MOST_COLUMNS = 8  # of the printed table
 
 
 def crossing(early: Curve, late: Curve, most: int) -> int | None:
@@ -112,12 +113,14 @@ class LateBloomer(Experiment):
         ]
 
     def summary(self, rows: Sequence[Row]) -> str:
-        """Return the lost share of the optimum: a line per agent, a column per ramp."""
+        """Return the lost share of the optimum: a line per agent, a column for some ramps."""
+        ramps = sorted(self.ramps)
+        shown = ramps[:: -(-len(ramps) // MOST_COLUMNS)]
         lines = []
         for agent in self.agents:
-            own = [row for row in rows if row["agent"] == agent]
+            own = [row for row in rows if row["agent"] == agent and row["ramp"] in shown]
             lines.append([agent, *means_by(own, "ramp", "regret_share")[1]])
-        return markdown(["agent: regret / OPT", *(f"ramp {r}" for r in sorted(self.ramps))], lines)
+        return markdown(["agent: regret / OPT", *(f"ramp {ramp}" for ramp in shown)], lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         """Draw the arms, and the lost share of the optimum over tau."""

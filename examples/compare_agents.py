@@ -58,16 +58,18 @@ HELD_OUT = 1_000_000  # no seed that PPO was trained on
 
 LEGENDS = {
     "ImprovingBandit-v0": (
-        "Means over episodes and, in brackets, 95 % bootstrap intervals. Policy regret: the best "
-        "arm's total minus the\npolicy's, both expected. Competitive ratio: the former over the "
-        "latter, so 1 is best. Max potential gap: how far\nthe arm that is furthest from its "
-        "potential still is; the optimum pulls one arm, so it leaves the others behind."
+        "Means over episodes (of the competitive ratio the median) and, in brackets, 95 % "
+        "intervals. Policy regret: the\nbest arm's total minus the policy's, both expected. "
+        "Competitive ratio: the former over the latter, so 1 is best. Max\npotential gap: how far "
+        "the arm that is furthest from its potential still is; the optimum pulls one arm, so it\n"
+        "leaves the others behind."
     ),
     "EgalAssign-v0": (
-        "Means over episodes and, in brackets, 95 % bootstrap intervals. Policy regret: the "
-        "benchmark T mu*/U minus the\nexpected total of the episode's worst-off user (min user "
-        "return). Min of expectations regret, the paper's: the same\nwith each user's mean over "
-        "episodes; it needs an instance that stays. Competitive ratio: benchmark over total."
+        "Means over episodes (of the competitive ratio the median) and, in brackets, 95 % "
+        "intervals. Policy regret: the\nbenchmark T mu*/U minus the expected total of the "
+        "episode's worst-off user (min user return). Min of expectations\nregret, the paper's: "
+        "the same with each user's mean over episodes; it needs an instance that stays. "
+        "Competitive\nratio: benchmark over total."
     ),
 }
 IMPROVING_METRICS = ("policy_regret", "competitive_ratio", "max_potential_gap")
@@ -165,12 +167,14 @@ def run(setting: Setting, arguments: Arguments) -> dict[str, Comparison]:
 
 def markdown(setting: Setting, results: dict[str, Comparison]) -> str:
     """Return the tables of the instances as one."""
-    lines: list[str] = []
-    for title, comparison in results.items():
-        head, rule, *rows = comparison.table(setting.metrics).splitlines()
-        lines = lines or [f"| instance {head}", f"| --- {rule}"]
-        lines += [f"| {title} {row}" for row in rows]
-    return "\n".join(lines)
+    together = {
+        f"{title}: {name}": run
+        for title, comparison in results.items()
+        for name, run in comparison.evaluations.items()
+    }
+    head, rule, *rows = Comparison(together).table(setting.metrics).splitlines()
+    rows = [row.replace(": ", " | ", 1) for row in rows]
+    return "\n".join([f"| instance {head}", f"| --- {rule}", *rows])
 
 
 def draw(panels: list[tuple[Setting, dict[str, Comparison]]], path: Path) -> None:

@@ -592,7 +592,8 @@ def test_tables_show_external_regret_when_it_was_asked_for() -> None:
     settings: dict[str, Any] = {"instance": "early_vs_late", "horizon": 4, "num_episodes": 2}
     comparison = compare({"late": FixedArm(1)}, IMPROVING, metrics=["external_regret"], **settings)
     assert comparison.table().splitlines()[::2] == [
-        "| policy | policy regret | competitive ratio | external regret | max potential gap |",
+        "| policy | policy regret | competitive ratio (median) | external regret "
+        "| max potential gap |",
         "| late | 1.50 [1.50, 1.50] | 7.00 [7.00, 7.00] | 0.75 [0.75, 0.75] | 0.90 [0.90, 0.90] |",
     ]
     assert KEY not in evaluate(FixedArm(1), IMPROVING, **settings).episodes

@@ -1,14 +1,14 @@
-"""Bootstrap intervals of means."""
+"""Confidence intervals of means and medians over episodes."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import bootstrap
+from scipy.stats import binom, bootstrap
 
 from gym_fairbandits._checks import checked_float
 
-__all__ = ["CONFIDENCE", "mean_interval"]
+__all__ = ["CONFIDENCE", "mean_interval", "median_interval"]
 
 Floats = NDArray[np.float64]
 
@@ -41,3 +41,21 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float
         random_state=np.random.default_rng(0),
     ).confidence_interval
     return float(interval.low), float(interval.high)
+
+
+def median_interval(values: Floats) -> tuple[float, float]:
+    """Return a 95 % confidence interval of the median, whatever the distribution.
+
+    Two of the sorted values, so that infinite ones do no harm: the one below which the median lies
+    with probability 2.5 % at most, because the number of values below the median is binomial with
+    probability 1/2, and its mirror image. The extremes where there are fewer than six values, too
+    few for 95 %. NaN if a value is.
+
+    Args:
+        values: float64 array of shape ``(n,)``.
+    """
+    if np.isnan(values).any():
+        return float("nan"), float("nan")
+    ranked = np.sort(values)
+    below = max(int(binom.ppf((1 - CONFIDENCE) / 2, len(ranked), 0.5)) - 1, 0)
+    return float(ranked[below]), float(ranked[-1 - below])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gym_fairbandits._rollout import Episodes
-from gym_fairbandits.evaluation._intervals import mean_interval
+from gym_fairbandits.evaluation._intervals import mean_interval, median_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +39,8 @@ _TABLED = (  # what tables show by default, where it is known
     "jain_index",
     "user_gini",
 )
+# Tables show the median: one episode that earned next to nothing would carry the mean of a ratio.
+_MEDIANS = {"competitive_ratio"}
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,10 @@ class Comparison:
     def table(self, metrics: Sequence[str] | None = None) -> str:
         """Return a Markdown table: per policy, means and 95 % bootstrap intervals.
 
+        Of the competitive ratio it shows the median and an interval of that, as the header says:
+        one episode that earned next to nothing would carry the mean. A column without any value
+        is left out.
+
         Args:
             metrics: Names in ``Evaluation.episodes``, or ``"min_of_expectations_regret"`` (no
                 interval; empty where it is not defined). By default the policy regret, the
@@ -127,13 +133,12 @@ class Comparison:
         unknown = set(metrics) - known - {"min_of_expectations_regret"}
         if unknown:
             raise ValueError(f"`metrics` must be among {sorted(known)}, got {sorted(unknown)}")
-        lines = [
-            ["policy", *(metric.replace("_", " ") for metric in metrics)],
-            ["---", *["---:"] * len(metrics)],
-        ]
-        for name, run in self.evaluations.items():
-            lines.append([_escaped(name), *(_cell(run, metric) for metric in metrics)])
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        columns = [["policy", "---", *(_escaped(name) for name in self.evaluations)]]
+        for metric in metrics:
+            cells = [_cell(run, metric) for run in runs]
+            if any(cells) or not cells:
+                columns.append([_heading(metric), "---:", *cells])
+        return "\n".join(f"| {' | '.join(line)} |" for line in zip(*columns, strict=True))
 
     def _default_metrics(self) -> list[str]:
         runs = self.evaluations.values()
@@ -223,12 +228,20 @@ def _escaped(name: str) -> str:
     return " ".join(str(name).split()).replace("|", "\\|")
 
 
+def _heading(metric: str) -> str:
+    return metric.replace("_", " ") + " (median)" * (metric in _MEDIANS)
+
+
 def _cell(run: Evaluation, metric: str) -> str:
     if metric == "min_of_expectations_regret":
         value = run.min_of_expectations_regret
         return "" if value is None else _number(value)
-    low, high = run.interval(metric)
-    return f"{_number(run.mean(metric))} [{_number(low)}, {_number(high)}]"
+    values = run.episodes[metric]
+    if metric in _MEDIANS:
+        middle, (low, high) = float(np.median(values)), median_interval(values)
+    else:
+        middle, (low, high) = run.mean(metric), run.interval(metric)
+    return f"{_number(middle)} [{_number(low)}, {_number(high)}]"
 
 
 def _number(value: float) -> str:

@@ -198,6 +198,8 @@ def _compare(options: argparse.Namespace) -> None:
         names = tuple(name.strip() for name in options.agents.split(","))
     for name in names:
         agents.agent_class(name, options.env)  # an unknown name fails before anything is played
+    if options.csv:
+        _check_csv(options.csv)
     comparison = compare(
         {name: Entry(factory=partial(agents.make, name)) for name in names},
         options.env,
@@ -208,9 +210,20 @@ def _compare(options: argparse.Namespace) -> None:
         **_named(options.env_kwargs),
     )
     print(comparison.table())
-    print("\nMeans over episodes and, in brackets, 95 % bootstrap intervals; docs/evaluation.md.")
+    print(
+        "\nMeans over episodes (of the competitive ratio the median) and, in brackets, 95 % "
+        "intervals; docs/evaluation.md."
+    )
     if options.csv:
         comparison.to_csv(options.csv)
+
+
+def _check_csv(path: Path) -> None:
+    """Refuse before anything is played what could not be written afterwards."""
+    import pandas  # noqa: F401 - `Comparison.to_csv` needs it
+
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"`--csv` must be a file in a folder that exists, got {path}")
 
 
 def _list_experiments(options: argparse.Namespace) -> None:

@@ -108,6 +108,18 @@ def test_compare_prints_a_table_and_writes_the_episodes(
     assert played == ["oracle-rotation"] * 3 + ["egal-ucb"] * 3
 
 
+@pytest.mark.parametrize("file", ["no/folder/episodes.csv", "."])
+def test_compare_refuses_a_file_that_it_cannot_write_before_it_plays(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pandas")
+    path = tmp_path / file
+    impossible = ["num_users=11", "num_arms=10"]  # told as soon as an environment is made
+    assert cli.main(["compare", EGAL, "--csv", str(path), *impossible]) == 2
+    error = capsys.readouterr().err
+    assert f"`--csv` must be a file in a folder that exists, got {path}\n" in error
+
+
 def test_arguments_of_the_environment_are_json_or_words() -> None:
     words = ["horizon=5", "horizon_known=True", 'instance={"name": "two_level"}', "objective=x=y"]
     assert cli._named(words) == {
@@ -132,7 +144,6 @@ def test_arguments_of_the_environment_are_json_or_words() -> None:
         (["compare", EGAL, "--agents", "egal-ucb,greedy"], "got 'greedy'"),
         (["compare", EGAL, "--num-episodes", "0"], "`num_episodes` must be at least 1, got 0"),
         (["compare", EGAL, "num_users=11", "num_arms=10"], "`num_users` must be at most"),
-        (["compare", EGAL, "--num-episodes", "2", "--csv", "/no/such/folder/x.csv"], "/no/such"),
     ],
 )
 def test_mistakes_are_told(

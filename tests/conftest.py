@@ -1,7 +1,9 @@
-"""What all tests share: windows open on no screen, and how many examples hypothesis tries."""
+"""What all tests share: no screen, how many examples hypothesis tries, and the end of workers."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Before pygame is imported: the checker of Gymnasium tries the mode "human" too.
@@ -18,3 +20,11 @@ patient = settings(
 settings.register_profile("fast", patient, derandomize=True, max_examples=100)
 settings.register_profile("thorough", patient, max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture
+def loky() -> Iterator[None]:
+    """End the worker processes when the test ends."""
+    executors = pytest.importorskip("joblib.externals.loky")
+    yield
+    executors.get_reusable_executor().shutdown(wait=True)

@@ -569,8 +569,8 @@ def test_evaluations_are_the_same_in_any_batch_or_wrapper(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("loky")
 def test_two_processes_give_the_numbers_of_one() -> None:
-    executors = pytest.importorskip("joblib.externals.loky")
     play_all = partial(
         evaluate,
         UniformRandom(),
@@ -582,7 +582,6 @@ def test_two_processes_give_the_numbers_of_one() -> None:
         metrics=("fairness", "external_regret"),
     )
     serial, parallel = play_all(), play_all(n_jobs=2)
-    executors.get_reusable_executor().shutdown(wait=True)
     assert list(parallel.episodes) == list(serial.episodes)
     for metric, values in serial.episodes.items():
         assert_array_equal(parallel.episodes[metric], values)

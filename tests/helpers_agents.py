@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -252,3 +252,40 @@ class FirstPullOfArmZeroPaysNothing(Arms):
 
     def parameters(self) -> dict[str, Any]:
         return {"means": self.means.tolist()}
+
+
+# Horizons at which EgalAssign's last block is cut short, so that episodes end within a block.
+SMALL: dict[str, dict[str, Any]] = {
+    IMPROVING: {"num_arms": 4, "horizon": 23},
+    EGAL: {"num_users": 3, "num_arms": 5, "horizon": 23},
+}
+
+
+def seen(pulls: Sequence[int], **sums: Sequence[float]) -> Observation:
+    arrays = {name: np.array(values, dtype=np.float64) for name, values in sums.items()}
+    return {"pulls": np.array(pulls, dtype=np.int64), **arrays}
+
+
+def phases(
+    env_id: str, **kwargs: Any
+) -> Generator[tuple[Any, list[Any], list[Observation]], Any, None]:
+    """Yield a native vector env, its scalar twins, and observations as an agent's turn comes.
+
+    Rows are reset at different times, so that they are in different phases of their episodes; the
+    consumer sends the batched action that both then play.
+    """
+    envs = gym.make_vec(env_id, num_envs=4, autoreset_mode="Disabled", **kwargs)
+    singles = [gym.make(env_id, **kwargs) for _ in range(4)]
+    batch, _ = envs.reset(seed=11)
+    own = [env.reset(seed=11 + i)[0] for i, env in enumerate(singles)]
+    for step in range(60):
+        action = yield envs, singles, [batch, *own]
+        batch, _, terminations, truncations, _ = envs.step(action)
+        done = terminations | truncations
+        for i, env in enumerate(singles):
+            own[i], *_ = env.step(action[i])
+        mask = done | (step == np.array([2, 7, 18, 40]))
+        if mask.any():
+            batch, _ = envs.reset(options={"reset_mask": mask})
+            for i in np.flatnonzero(mask).tolist():
+                own[i], _ = singles[i].reset()

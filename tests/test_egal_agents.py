@@ -18,10 +18,10 @@ from helpers_agents import (
     Observation,
     episode,
     fixed,
+    phases,
 )
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import beta, binom, binomtest, chisquare, norm
-from test_agents import phases
 
 from gym_fairbandits.agents import (
     Agent,

@@ -155,6 +155,11 @@ def test_training_saving_loading_and_pickling(name: str, tmp_path: Path) -> None
     np.testing.assert_array_equal(again.predict(batch, deterministic=True)[0], expected)
 
 
+@pytest.mark.parametrize("policy", [ArmEquivariantPolicy, MaskableArmEquivariantPolicy])
+def test_saved_models_name_the_module_that_users_import(policy: type[Any]) -> None:
+    assert f"cgym_fairbandits.agents.sb3\n{policy.__name__}\n".encode() in pickle.dumps(policy, 0)
+
+
 def test_other_trainers_and_sizes() -> None:
     A2C(ArmEquivariantPolicy, MAKERS["bandit"](), n_steps=6, seed=0, device="cpu").learn(12)
     sizes: dict[str, Any] = {"policy_kwargs": {"hidden": (16, 8)}}

@@ -1,0 +1,85 @@
+"""Tables of a comparison: the median of ratios, and no column without a value."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from helpers_agents import EGAL
+from helpers_evaluation import FIXED, made
+from numpy.testing import assert_array_equal
+from scipy.stats import binom
+
+from gym_fairbandits.agents import UniformRandom
+from gym_fairbandits.evaluation import Comparison, compare, mean_interval
+from gym_fairbandits.evaluation._intervals import median_interval
+
+# --- The median ---------------------------------------------------------------------------------
+
+
+def test_one_huge_ratio_carries_the_mean_but_not_the_table() -> None:
+    ratios = [1.5, 1.0, 1.25, 580.0, 1.5, 2.0, 1.75]
+    run = made({"policy_regret": [1.0] * 7, "competitive_ratio": ratios})
+    assert Comparison({"a": run}).table().splitlines() == [
+        "| policy | policy regret | competitive ratio (median) |",
+        "| --- | ---: | ---: |",
+        "| a | 1.00 [1.00, 1.00] | 1.50 [1.00, 580.0] |",
+    ]
+    assert run.mean("competitive_ratio") == 589 / 7
+    assert run.interval("competitive_ratio") == mean_interval(np.array(ratios))
+
+
+def test_the_table_shows_a_median_though_some_ratios_are_infinite() -> None:
+    ratios = [1.0] * 20 + [2.0] * 70 + [math.inf] * 10
+    table = Comparison({"a": made({"competitive_ratio": ratios})}).table(["competitive_ratio"])
+    assert table.splitlines()[2] == "| a | 2.00 [2.00, 2.00] |"
+
+
+@pytest.mark.parametrize(
+    ("count", "rank"),
+    # One more than the tabulated critical values of the two-sided sign test at 5 %.
+    [(1, 1), (2, 1), (5, 1), (6, 1), (8, 1), (9, 2), (10, 2), (25, 8), (100, 40)],
+)
+def test_the_interval_of_a_median_lies_between_two_ranks(count: int, rank: int) -> None:
+    values = np.random.default_rng(0).permutation(np.arange(1.0, count + 1))
+    assert median_interval(values) == (rank, count + 1 - rank)
+
+
+@pytest.mark.parametrize("count", [6, 7, 20, 99, 100, 500, 1000])
+def test_the_interval_covers_95_percent_and_the_next_smaller_one_does_not(count: int) -> None:
+    low, high = median_interval(np.arange(1.0, count + 1))
+    assert low + high == count + 1
+    # The median lies below the r-th value if fewer than r values lie below the median.
+    assert 2 * binom.cdf(low - 1, count, 0.5) <= 0.05 < 2 * binom.cdf(low, count, 0.5)
+
+
+def test_the_interval_of_a_median_takes_infinity_as_a_value_and_not_a_number_as_none() -> None:
+    assert median_interval(np.array([math.inf, 1.0, math.inf])) == (1.0, math.inf)
+    assert_array_equal(median_interval(np.array([1.0, math.nan, 2.0])), [math.nan, math.nan])
+
+
+# --- Columns without a value --------------------------------------------------------------------
+
+ASKED = ["min_of_expectations_regret", "length"]
+
+
+def test_a_column_without_any_value_is_left_out() -> None:
+    redrawn = compare({"random": UniformRandom()}, EGAL, num_episodes=2, horizon=4)
+    assert redrawn.table(ASKED).splitlines() == [
+        "| policy | length |",
+        "| --- | ---: |",
+        "| random | 4.00 [4.00, 4.00] |",
+    ]
+
+
+def test_a_column_with_a_value_stays() -> None:
+    fixed = compare({"random": UniformRandom()}, EGAL, num_episodes=2, **FIXED)
+    redrawn = compare({"random": UniformRandom()}, EGAL, num_episodes=2, horizon=4)
+    both = Comparison({"fixed": fixed["random"], "redrawn": redrawn["random"]})
+    head, _, first, second = both.table(ASKED).splitlines()
+    assert head == "| policy | min of expectations regret | length |"
+    regret = fixed["random"].min_of_expectations_regret
+    assert regret is not None
+    assert first.startswith(f"| fixed | {regret:.2f} |")
+    assert second == "| redrawn |  | 4.00 [4.00, 4.00] |"

@@ -92,6 +92,7 @@ class Clocked:
     }
     _painter: Painter | None = None  # for `close`, if the constructor fails before it is set
     _played: bool
+    _title: str  # of every frame
     horizon: int
     horizon_known: bool
     num_arms: int

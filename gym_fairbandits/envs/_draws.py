@@ -58,16 +58,6 @@ class RowStreams:
         self._draws: Floats = np.zeros((count, refill))
         self._next_draw: Ints = np.full(count, refill, dtype=np.int64)  # all used up
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:
-        """The generators of the rows."""
-        return tuple(self._generator(row) for row in range(self.num_envs))
-
-    @property
-    def np_random_seed(self) -> tuple[int | None, ...]:
-        """The seeds of the rows; drawn at random where the user gave none."""
-        return tuple(self._seeds[row] for row in range(self.num_envs) if self._generator(row))
-
     def _generator(self, row: int) -> np.random.Generator:
         generator = self._generators[row]
         if generator is None:

@@ -11,6 +11,7 @@ from gymnasium.error import ResetNeeded
 
 from gym_fairbandits.envs._core import (
     Clocked,
+    Floats,
     Ints,
     Observation,
     Record,
@@ -35,6 +36,7 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
     _source: SourceT  # of the running episode
     _instance_stream: np.random.Generator
     _pulls: Ints
+    _reward_sum: Floats
     _default_source: SourceT  # what the constructor was given
     _history: Any  # of the running episode, if there is a render mode
 
@@ -127,7 +129,15 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         self._check_played()
         if self._painter is None:
             raise ValueError("`render_mode` must be given for a scene, got None")
-        return self._scene({label: float(value()) for label, value in self.readouts.items()})
+        return self._scene(
+            title=self._title,
+            steps=self._steps,
+            horizon=self._shown_horizon,
+            readouts={label: float(value()) for label, value in self.readouts.items()},
+            pulls=self._pulls,
+            reward_sum=self._reward_sum,
+            history=self._history,
+        )
 
     def close(self) -> None:
         """Close the window of the mode ``"human"``."""
@@ -204,8 +214,8 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         """Return what keeps an episode's steps for the frames; it has ``add``."""
 
     @abstractmethod
-    def _scene(self, readouts: dict[str, float]) -> Scene:
-        """Return what a frame shows."""
+    def _scene(self, **shown: Any) -> Scene:
+        """Return what a frame shows: ``shown``, and what only this environment has."""
 
     @abstractmethod
     def _record(self) -> Record:

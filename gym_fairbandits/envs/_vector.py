@@ -31,7 +31,7 @@ from gym_fairbandits.envs.rendering import Scene
 __all__ = ["BanditVectorEnv"]
 
 
-class BanditVectorEnv(  # type: ignore[misc] # `np_random` is one generator per row
+class BanditVectorEnv(
     Clocked, RowStreams, VectorEnv[Observation, NDArray[Any], NDArray[Any]], Generic[SourceT]
 ):
     """Many bandits side by side in NumPy arrays, one row each.
@@ -47,6 +47,7 @@ class BanditVectorEnv(  # type: ignore[misc] # `np_random` is one generator per 
 
     _default_source: SourceT
     _pulls: Ints
+    _reward_sum: Floats
 
     @property
     def redrawn(self) -> bool:
@@ -106,6 +107,16 @@ class BanditVectorEnv(  # type: ignore[misc] # `np_random` is one generator per 
         # SAME_STEP: rows that ended in the latest step and their records, until the next call.
         self._finished: tuple[Ints, Record] | None = None
         self._histories: list[Any] = [None] * count  # for the frames, if there is a render mode
+
+    @property  # type: ignore[misc]
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """The generators of the rows."""
+        return tuple(self._generator(row) for row in range(self.num_envs))
+
+    @property
+    def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
+        """The seeds of the rows; drawn at random where the user gave none."""
+        return tuple(self._seeds[row] for row in range(self.num_envs) if self._generator(row))
 
     # --- Episodes ---
 
@@ -313,7 +324,16 @@ class BanditVectorEnv(  # type: ignore[misc] # `np_random` is one generator per 
         values = {label: value().tolist() for label, value in self.readouts.items()}
         count = 1 if self.render_mode == "human" else self.num_envs
         return tuple(
-            self._scene(row, {label: column[row] for label, column in values.items()})
+            self._scene(
+                row,
+                title=f"{self._title}, sub-environment {row} of {self.num_envs}",
+                steps=int(self._steps[row]),
+                horizon=self._shown_horizon,
+                readouts={label: column[row] for label, column in values.items()},
+                pulls=self._pulls[row],
+                reward_sum=self._reward_sum[row],
+                history=self._histories[row],
+            )
             for row in range(count)
         )
 
@@ -321,9 +341,6 @@ class BanditVectorEnv(  # type: ignore[misc] # `np_random` is one generator per 
         """Close the window of the mode ``"human"``."""
         if self._painter is not None:
             self._painter.close()
-
-    def _row_title(self, title: str, row: int) -> str:
-        return f"{title}, sub-environment {row} of {self.num_envs}"
 
     # --- Accounts ---
 
@@ -412,8 +429,8 @@ class BanditVectorEnv(  # type: ignore[misc] # `np_random` is one generator per 
         """Keep what a step did in ``rows``."""
 
     @abstractmethod
-    def _scene(self, row: int, readouts: dict[str, float]) -> Scene:
-        """Return what a row's frame shows."""
+    def _scene(self, row: int, **shown: Any) -> Scene:
+        """Return what a row's frame shows: ``shown``, and what only this environment has."""
 
     @abstractmethod
     def _record(self, rows: Ints) -> Record:

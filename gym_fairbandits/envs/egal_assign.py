@@ -2,224 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import checked_choice, checked_int
+from gym_fairbandits._checks import checked_int
 from gym_fairbandits._grid import ArmGrid
-from gym_fairbandits._sources import ArmSource, EgalInstance, egal_source
+from gym_fairbandits._sources import ArmSource, EgalInstance
 from gym_fairbandits.arms import Arms
-from gym_fairbandits.envs._core import Observation, observation_box
+from gym_fairbandits.envs._core import Bools, Floats, Ints, Observation
 from gym_fairbandits.envs._draws import draw_block, draws_per_refill
+from gym_fairbandits.envs._egal import (
+    EgalProblem,
+    EgalRecord,
+    Varied,
+    first_users,
+    objective_value,
+)
 from gym_fairbandits.envs._scalar import BanditEnv
 from gym_fairbandits.envs._vector import BanditVectorEnv
-from gym_fairbandits.envs.rendering.scene import AssignmentHistory, EgalScene, egal_scene
-from gym_fairbandits.optimum import (
-    best_fixed_set_optimum,
-    best_slots,
-    egalitarian_optimum,
-    max_min_assignment,
-)
-from gym_fairbandits.spaces import Assignment, check_assignment, check_assignments
+from gym_fairbandits.envs.rendering.scene import EgalScene, egal_scene
+from gym_fairbandits.spaces import check_assignment, check_assignments
 
 __all__ = ["EgalAssignEnv", "EgalAssignVectorEnv", "EgalRecord", "Varied", "objective_value"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-_TITLE = "Egalitarian assignment"
 _RECENT = 256  # steps whose assignments are counted together
-OBJECTIVES = ("egalitarian", "utilitarian")
 
 
-def objective_value(user_totals: Floats, objective: str) -> Any:
-    """Return what users' totals are worth: their minimum or their mean.
-
-    Args:
-        user_totals: float64 array of shape ``(num_users,)`` or ``(n, num_users)``.
-        objective: ``"egalitarian"`` or ``"utilitarian"``.
-
-    Returns:
-        A float, or a float64 array of shape ``(n,)``.
-    """
-    if objective == "utilitarian":
-        return user_totals.mean(axis=-1)
-    # A minimum does not depend on the way it is taken; these are the quickest for few users.
-    if user_totals.ndim == 1:
-        return min(user_totals.tolist())
-    return np.minimum.reduce(user_totals.T.copy(), axis=0)
-
-
-@dataclass(frozen=True)
-class Varied:
-    """What arms that vary paid in expectation, in those rows of a record that have such arms.
-
-    Attributes:
-        rows: Places in the record, ascending; int64 array of shape ``(m,)``.
-        laws: The arms of each.
-        offers: What each arm would have paid in all steps played; float64 ``(m, num_arms)``.
-        user_returns: What each user's arms paid; float64 array of shape ``(m, num_users)``.
-    """
-
-    rows: Ints
-    laws: Sequence[Arms]
-    offers: Floats
-    user_returns: Floats
-
-    def offers_of(self, place: int, played: int, steps: int | None) -> Floats:
-        """Return what the arms of row ``rows[place]`` pay in ``steps`` steps, or in those played.
-
-        Raises:
-            NotImplementedError: If another number of steps depends on what would be played.
-        """
-        if steps is None or steps == played:
-            offers: Floats = self.offers[place]
-            return offers
-        return self.laws[place].expected_totals(steps)
-
-
-@dataclass(frozen=True)
-class EgalRecord:
-    """What was played in some episodes, one row each, and what it is worth in expectation.
-
-    Attributes:
-        means: Expected rewards; float64 array of shape ``(n, num_arms)``.
-        counts: How often each user was on each arm; int64 ``(n, num_users, num_arms)``.
-        user_reward_sum: Rewards per user; float64 array of shape ``(n, num_users)``.
-        steps: Steps played; int64 array of shape ``(n,)``.
-        capacity: Users per arm and step.
-        objective: ``"egalitarian"`` or ``"utilitarian"``.
-        varied: What is known of the rows whose arms vary; ``means`` says nothing of them.
-    """
-
-    means: Floats
-    counts: Ints
-    user_reward_sum: Floats
-    steps: Ints
-    capacity: int
-    objective: str
-    varied: Varied | None = None
-
-    def optimal_return(self, steps: int | None = None) -> Floats:
-        """Return :func:`gym_fairbandits.optimum.egalitarian_optimum` of ``steps`` steps.
-
-        Where arms vary, :func:`gym_fairbandits.optimum.best_fixed_set_optimum`.
-        """
-        length: int | Ints = self.steps
-        if steps is not None:
-            length = checked_int("steps", steps, minimum=0)
-        num_users = self.counts.shape[1]
-        values = np.asarray(egalitarian_optimum(self.means, num_users, length, self.capacity))
-        if self.varied is not None:
-            for place, row in enumerate(self.varied.rows.tolist()):
-                offers = self.varied.offers_of(place, int(self.steps[row]), steps)
-                values[row] = best_fixed_set_optimum(offers, num_users, self.capacity)
-        return values
-
-    def exact_optimal_return(self, steps: int | None = None) -> Floats:
-        """Return what the best schedule of ``steps`` steps, or as many as were played, reaches.
-
-        Raises:
-            ValueError: If arms vary, or :func:`gym_fairbandits.optimum.max_min_assignment` is
-                not exact.
-        """
-        if self.varied is not None:
-            raise ValueError('`benchmark="exact"` must be used with arms whose means do not vary')
-        if self.objective == "utilitarian":
-            return self.optimal_return(steps)
-        num_users = self.counts.shape[1]
-        lengths = self.steps
-        if steps is not None:
-            lengths = np.full_like(lengths, checked_int("steps", steps, minimum=0))
-        values = np.empty(len(lengths))
-        for row, length in enumerate(lengths.tolist()):
-            best = max_min_assignment(self.means[row], num_users, length, self.capacity)
-            if not best.exact:
-                raise ValueError(
-                    f'`benchmark="exact"` must be used at sizes where the optimum can be found: '
-                    f"of {num_users} users, {self.means.shape[1]} arms and {length} steps it is "
-                    f"only known to lie in [{best.lower}, {best.upper}]"
-                )
-            values[row] = best.lower
-        return values
-
-    def optimal_slots(self, steps: int) -> Ints:
-        """Return an assignment of the highest total mean in ``steps`` steps, best arm first."""
-        totals = self.means
-        if self.varied is not None:
-            totals = totals.copy()
-            totals[self.varied.rows] = [law.expected_totals(steps) for law in self.varied.laws]
-        return best_slots(totals, self.counts.shape[1], self.capacity)
-
-    def expected_user_returns(self) -> Floats:
-        """Return each user's expected total; float64 array of shape ``(n, num_users)``."""
-        totals: Floats = (self.counts * self.means[:, None, :]).sum(axis=-1)
-        if self.varied is not None:
-            totals[self.varied.rows] = self.varied.user_returns
-        return totals
-
-    def realized_user_returns(self) -> Floats:
-        """Return each user's realised total; float64 array of shape ``(n, num_users)``."""
-        return self.user_reward_sum.copy()
-
-    def expected_return(self) -> Floats:
-        """Return the objective's value of the users' expected totals."""
-        value: Floats = objective_value(self.expected_user_returns(), self.objective)
-        return value
-
-    def realized_return(self) -> Floats:
-        """Return the objective's value of the users' realised totals."""
-        value: Floats = objective_value(self.user_reward_sum, self.objective)
-        return value
-
-
-def _spaces(env: Any) -> tuple[spaces.Dict, Assignment]:
-    parts = {
-        "pulls": observation_box("count", env.num_arms),
-        "reward_sum": observation_box("sum", env.num_arms),
-        "user_reward_sum": observation_box("sum", env.num_users),
-    }
-    return env._observation_space(parts), Assignment(env.num_users, env.num_arms, env.capacity)
-
-
-def _take_arguments(
-    env: Any, num_users: int, num_arms: int | None, capacity: int, objective: str, instance: Any
-) -> ArmSource:
-    """Check the arguments of both classes and return the source of the arms."""
-    env.num_users = checked_int("num_users", num_users)
-    env.capacity = checked_int("capacity", capacity)
-    env.objective = checked_choice("objective", objective, OBJECTIVES)
-    source: ArmSource = env._make_source(instance, num_arms)
-    if not env.num_users <= env.capacity * source.num_arms:
-        raise ValueError(
-            f"`num_users` must be at most capacity * num_arms = "
-            f"{env.capacity * source.num_arms}, got {env.num_users}"
-        )
-    env.num_arms = source.num_arms
-    return source
-
-
-def _first_users(places: Ints, size: int) -> Ints:
-    """Return, for each entry of ``places``, the lowest index in its row with the same entry.
-
-    Args:
-        places: Numbers below ``size``, distinct between rows; int64 array ``(n, num_users)``.
-        size: One more than the largest possible entry.
-    """
-    num_users = places.shape[-1]
-    first = np.full(size, num_users, dtype=np.int64)
-    np.minimum.at(first, places, np.broadcast_to(np.arange(num_users), places.shape))
-    return first[places]
-
-
-class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
+class EgalAssignEnv(EgalProblem, BanditEnv[NDArray[np.int64], ArmSource]):
     """Assign U users to distinct ones of K arms; the worst-off user's total counts.
 
     ## Description
@@ -293,10 +105,6 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         70.0
     """
 
-    num_users: int
-    num_arms: int
-    capacity: int
-    objective: str
     _law: Arms  # of the running episode
 
     def __init__(
@@ -318,19 +126,15 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
             ValueError: If an argument breaks its rule.
         """
         self._take_common(horizon, horizon_known, render_mode, render_reveal)
-        self._default_source = self._source = _take_arguments(
-            self, num_users, num_arms, capacity, objective, instance
+        self._default_source = self._source = self._take_arguments(
+            num_users, num_arms, capacity, objective, instance
         )
-        self.observation_space, self.action_space = _spaces(self)  # type: ignore[assignment]
-        self._ones: Ints = np.ones(
-            self.num_users, dtype=np.int64
-        )  # adding 1 would convert it first
+        self.observation_space, self.action_space = self._spaces()  # type: ignore[assignment]
+        # Adding 1 would convert it first.
+        self._ones: Ints = np.ones(self.num_users, dtype=np.int64)
         self._start()
         self._drop_draws()
         self._clear()
-
-    def _make_source(self, instance: Any, num_arms: int | None) -> ArmSource:
-        return egal_source(instance, self.num_users, num_arms, self.horizon)
 
     def _drop_draws(self) -> None:
         self._draws: Floats = np.zeros(0)
@@ -381,7 +185,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
             self._pulls[arms] += self._ones
             self._reward_sum[arms] += user_rewards
         else:
-            first = _first_users(arms, self.num_arms)
+            first = first_users(arms, self.num_arms)
             user_rewards = law.rewards(arms, draws.take(first), self._steps, self._pulls)
             paid = first == np.arange(self.num_users)
             self._pulls[arms[paid]] += 1
@@ -427,20 +231,11 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
             observation["remaining"] = self._remaining()
         return observation
 
-    def _new_history(self) -> AssignmentHistory:
-        return AssignmentHistory()
-
-    def _scene(self, readouts: dict[str, float]) -> EgalScene:
+    def _scene(self, **shown: Any) -> EgalScene:
         return egal_scene(
-            title=_TITLE,
-            steps=self._steps,
-            horizon=self._shown_horizon,
-            readouts=readouts,
+            **shown,
             objective=self.objective,
-            pulls=self._pulls,
-            reward_sum=self._reward_sum,
             user_reward_sum=self._user_reward_sum,
-            history=self._history,
             true_means=self.next_expected_rewards() if self.render_reveal else None,
         )
 
@@ -501,7 +296,7 @@ class EgalAssignEnv(BanditEnv[NDArray[np.int64], ArmSource]):
         return np.array(self.arms.expected_rewards(step, self._pulls))
 
 
-class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
+class EgalAssignVectorEnv(EgalProblem, BanditVectorEnv[ArmSource]):
     """Many :class:`EgalAssignEnv` side by side; row i is the scalar one of seed + i.
 
     Takes the scalar environment's arguments, and ``num_envs``, ``max_episode_steps`` (truncates
@@ -509,11 +304,6 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
     ``(num_envs, num_users)``. ``reset(options=...)`` knows ``reset_mask``, ``instance`` (for all
     rows) and ``instances`` (one per row).
     """
-
-    num_users: int
-    num_arms: int
-    capacity: int
-    objective: str
 
     def __init__(
         self,
@@ -538,10 +328,10 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
         """
         self._take_common(horizon, horizon_known, render_mode, render_reveal)
         self._take_vector(num_envs, max_episode_steps, autoreset_mode)
-        self._default_source = _take_arguments(
-            self, num_users, num_arms, capacity, objective, instance
+        self._default_source = self._take_arguments(
+            num_users, num_arms, capacity, objective, instance
         )
-        self._start(*_spaces(self), self.num_users)
+        self._start(*self._spaces(), self.num_users)
         count, users, arms = self.num_envs, self.num_users, self.num_arms
         self._grid = ArmGrid(count, arms)
         self._pulls: Ints = np.zeros((count, arms), dtype=np.int64)
@@ -555,9 +345,6 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
         # Where each row begins in `_pulls`, and each row's users in `_counts`, as flat places.
         self._cells: Ints = np.arange(count)[:, None] * arms
         self._user_cells: Ints = np.arange(count * users).reshape(count, users) * arms
-
-    def _make_source(self, instance: Any, num_arms: int | None) -> ArmSource:
-        return egal_source(instance, self.num_users, num_arms, self.horizon)
 
     def _install(self, rows: Ints, sources: list[ArmSource] | None) -> None:
         for row in rows.tolist():
@@ -602,7 +389,7 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
             np.add.at(self._pulls.reshape(-1), cells.reshape(-1), 1)
             np.add.at(self._reward_sum.reshape(-1), cells.reshape(-1), user_rewards.reshape(-1))
         else:
-            first = _first_users(cells, self._pulls.size)
+            first = first_users(cells, self._pulls.size)
             draws = np.take_along_axis(draws, first, axis=1)
             user_rewards = self._grid.rewards(rows, actions, draws, steps, pulls)
             paid = first == np.arange(self.num_users)
@@ -625,24 +412,15 @@ class EgalAssignVectorEnv(BanditVectorEnv[ArmSource]):
             "user_reward_sum": self._user_reward_sum,
         }
 
-    def _new_history(self) -> AssignmentHistory:
-        return AssignmentHistory()
-
     def _keep(self, rows: Ints, actions: Ints, rewards: Floats) -> None:
         for row, arms in zip(rows.tolist(), actions, strict=True):
             self._histories[row].add(arms)
 
-    def _scene(self, row: int, readouts: dict[str, float]) -> EgalScene:
+    def _scene(self, row: int, **shown: Any) -> EgalScene:
         return egal_scene(
-            title=self._row_title(_TITLE, row),
-            steps=int(self._steps[row]),
-            horizon=self._shown_horizon,
-            readouts=readouts,
+            **shown,
             objective=self.objective,
-            pulls=self._pulls[row],
-            reward_sum=self._reward_sum[row],
             user_reward_sum=self._user_reward_sum[row],
-            history=self._histories[row],
             true_means=self.next_expected_rewards()[row] if self.render_reveal else None,
         )
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import index
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from gymnasium.error import InvalidAction
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import as_int64, checked_bool, checked_float, checked_int
 from gym_fairbandits._grid import CurveGrid
-from gym_fairbandits._sources import CurveSource, ImprovingInstance, improving_source
+from gym_fairbandits._sources import CurveSource, ImprovingInstance
 from gym_fairbandits.curves import Curve
-from gym_fairbandits.envs._core import Observation, observation_box
+from gym_fairbandits.envs._core import Bools, Floats, Ints, Observation
 from gym_fairbandits.envs._draws import draw_block, draws_per_refill
+from gym_fairbandits.envs._improving import (
+    ImprovingProblem,
+    ImprovingRecord,
+    check_arms,
+    increment,
+    noisy_reward,
+)
 from gym_fairbandits.envs._scalar import BanditEnv
 from gym_fairbandits.envs._vector import BanditVectorEnv
-from gym_fairbandits.envs.rendering.scene import CurveHistory, ImprovingScene, improving_scene
-from gym_fairbandits.optimum import best_arms, rested_optima
+from gym_fairbandits.envs.rendering.scene import ImprovingScene, improving_scene
 
 __all__ = [
     "ImprovingBanditEnv",
@@ -31,26 +34,9 @@ __all__ = [
     "noisy_reward",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-FloatT = TypeVar("FloatT", float, Floats)
-
 _NOISE = "standard_normal"
 _BOOLS = (bool, np.bool_)
-_TITLE = "Improving bandit"
 _NEIGHBOURS = 16  # arms whose first values are evaluated together
-
-
-def noisy_reward(value: FloatT, noise_std: float, draw: FloatT) -> FloatT:
-    """Return what a pull pays: its expected reward plus Gaussian noise."""
-    return value + noise_std * draw
-
-
-def increment(reward: FloatT, last_reward: FloatT, pulled: Any) -> FloatT:
-    """Return an arm's reward minus the one before, 0 where it was not ``pulled`` before."""
-    change: FloatT = (reward - last_reward) * pulled
-    return change
 
 
 def _leading(flags: Bools) -> int:
@@ -58,79 +44,7 @@ def _leading(flags: Bools) -> int:
     return len(flags) if flags.all() else int(flags.argmin())
 
 
-@dataclass(frozen=True)
-class ImprovingRecord:
-    """What was played in some episodes, one row each, and what it is worth in expectation.
-
-    Attributes:
-        grid: The instances.
-        pulls: Pulls per arm; int64 array of shape ``(n, num_arms)``.
-        reward_sum: Rewards per arm; float64 array of shape ``(n, num_arms)``.
-        steps: Steps played; int64 array of shape ``(n,)``.
-    """
-
-    grid: CurveGrid
-    pulls: Ints
-    reward_sum: Floats
-    steps: Ints
-
-    def optimal_return(self, steps: int | None = None) -> Floats:
-        """Return :func:`gym_fairbandits.optimum.rested_optimum`, of T steps or ``steps``.
-
-        T are the steps played. Of arms that do not decrease it is max_i Rew_i(T).
-        """
-        return rested_optima(self.grid, self._steps(steps))[0]
-
-    def exact_optimal_return(self, steps: int | None = None) -> Floats:
-        """Return :meth:`optimal_return`: it is what a schedule can reach."""
-        return self.optimal_return(steps)
-
-    def optimal_pulls(self, steps: int) -> Ints:
-        """Return how often each arm is pulled in a best schedule of ``steps`` steps."""
-        return rested_optima(self.grid, self._steps(steps))[1]
-
-    def optimal_arm(self, steps: int) -> Ints:
-        """Return the arm that is best throughout ``steps`` steps, ties by lowest index."""
-        return best_arms(self.grid, self._steps(steps))[1]
-
-    def expected_return(self) -> Floats:
-        """Return sum_i Rew_i(N_i)."""
-        total: Floats = self.grid.sums(self.pulls.astype(np.float64)).sum(axis=1)
-        return total
-
-    def pull_counts(self) -> Ints:
-        """Return the pulls per arm."""
-        return self.pulls
-
-    def realized_return(self) -> Floats:
-        """Return the sum of the rewards."""
-        total: Floats = self.reward_sum.sum(axis=1)
-        return total
-
-    def potential_gaps(self) -> Floats:
-        """Return a_i - f_i(N_i), f_i(0) = 0; float64 array of shape ``(n, num_arms)``."""
-        cells = np.arange(self.pulls.size)
-        pulled = self.pulls.ravel()
-        reached = self.grid.values(cells, np.maximum(pulled, 1).astype(np.float64))
-        return self.grid.asymptotes() - np.where(pulled > 0, reached, 0.0).reshape(self.pulls.shape)
-
-    def _steps(self, steps: int | None) -> Ints:
-        if steps is None:
-            return self.steps
-        return np.full_like(self.steps, checked_int("steps", steps, minimum=0))
-
-
-def _spaces(env: Any, num_arms: int) -> tuple[spaces.Dict, spaces.Discrete]:
-    parts = {
-        "pulls": observation_box("count", num_arms),
-        "reward_sum": observation_box("sum", num_arms),
-        "last_reward": observation_box("sum", num_arms),
-        "last_increment": observation_box("sum", num_arms),
-    }
-    return env._observation_space(parts), spaces.Discrete(num_arms)
-
-
-class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
+class ImprovingBanditEnv(ImprovingProblem, BanditEnv[int, CurveSource]):
     """Pull one of k arms whose reward rises with the pulls it was given.
 
     ## Description
@@ -202,8 +116,6 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         80.5
     """
 
-    num_arms: int
-
     def __init__(
         self,
         instance: ImprovingInstance = "random_concave",
@@ -222,18 +134,14 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
             ValueError: If an argument breaks its rule, or a curve is outside the model.
         """
         self._take_common(horizon, horizon_known, render_mode, render_reveal)
-        self.noise_std = checked_float("noise_std", noise_std, at_least=0)
-        self.validate = checked_bool("validate", validate)
-        self._default_source = self._source = self._make_source(instance, num_arms)
-        self.num_arms = self._source.num_arms
-        self.observation_space, self.action_space = _spaces(self, self.num_arms)  # type: ignore[assignment]
+        self._default_source = self._source = self._take_arguments(
+            instance, num_arms, noise_std, validate
+        )
+        self.observation_space, self.action_space = self._spaces()  # type: ignore[assignment]
         self._grid = CurveGrid(1, self.num_arms)
         self._start()
         self._drop_draws()
         self._clear()
-
-    def _make_source(self, instance: Any, num_arms: int | None) -> CurveSource:
-        return improving_source(instance, num_arms, self.horizon, self.validate)
 
     def _drop_draws(self) -> None:
         self._draws: list[float] = []
@@ -341,19 +249,10 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
             observation["remaining"] = self._remaining()
         return observation
 
-    def _new_history(self) -> CurveHistory:
-        return CurveHistory(self.num_arms)
-
-    def _scene(self, readouts: dict[str, float]) -> ImprovingScene:
+    def _scene(self, **shown: Any) -> ImprovingScene:
         return improving_scene(
-            title=_TITLE,
-            steps=self._steps,
-            horizon=self._shown_horizon,
-            readouts=readouts,
-            pulls=self._pulls,
-            reward_sum=self._reward_sum,
+            **shown,
             last_reward=self._last_reward,
-            history=self._history,
             grid=self._grid if self.render_reveal else None,
             row=0,
         )
@@ -406,7 +305,7 @@ class ImprovingBanditEnv(BanditEnv[int, CurveSource]):
         return following
 
 
-class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
+class ImprovingBanditVectorEnv(ImprovingProblem, BanditVectorEnv[CurveSource]):
     """Many :class:`ImprovingBanditEnv` side by side; row i is the scalar one of seed + i.
 
     Takes the scalar environment's arguments, and ``num_envs``, ``max_episode_steps`` (truncates
@@ -414,7 +313,6 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
     ``reset_mask``, ``instance`` (for all rows) and ``instances`` (one per row).
     """
 
-    num_arms: int
     # Blocks of upcoming values: long enough to make evaluation rare, short enough for memory.
     _BLOCK = 64
     _MOST_VALUES = 2**22
@@ -441,11 +339,8 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         """
         self._take_common(horizon, horizon_known, render_mode, render_reveal)
         self._take_vector(num_envs, max_episode_steps, autoreset_mode)
-        self.noise_std = checked_float("noise_std", noise_std, at_least=0)
-        self.validate = checked_bool("validate", validate)
-        self._default_source = self._make_source(instance, num_arms)
-        self.num_arms = self._default_source.num_arms
-        self._start(*_spaces(self, self.num_arms), 1)
+        self._default_source = self._take_arguments(instance, num_arms, noise_std, validate)
+        self._start(*self._spaces(), 1)
         self._noise = [_NOISE] * self.num_envs
         self._grid = CurveGrid(self.num_envs, self.num_arms)
         shape, cells = (self.num_envs, self.num_arms), self.num_envs * self.num_arms
@@ -459,9 +354,6 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         self._values: Floats = np.full((cells, self._block + 1), np.nan)
         self._ends: Ints = np.arange(1, cells + 1) * (self._block + 1) - 1
         self._offsets: Ints = self._ends.copy()
-
-    def _make_source(self, instance: Any, num_arms: int | None) -> CurveSource:
-        return improving_source(instance, num_arms, self.horizon, self.validate)
 
     def _install(self, rows: Ints, sources: list[CurveSource] | None) -> None:
         if sources is None:
@@ -487,22 +379,7 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
         self._offsets.reshape(shape)[rows] = self._ends.reshape(shape)[rows]
 
     def _checked_actions(self, actions: Any, playing: Bools | None) -> Ints:
-        arms = as_int64(actions, (self.num_envs,))
-        if arms is None:
-            raise InvalidAction(
-                f"`actions` must be integers of shape ({self.num_envs},), got {actions!r}"
-            )
-        # As unsigned numbers the negative ones are large: one comparison finds both.
-        legal = arms.view(np.uint64) < self.num_arms
-        if not legal.all():
-            wrong = ~legal if playing is None else ~legal & playing
-            if wrong.any():
-                row = int(np.flatnonzero(wrong)[0])
-                raise InvalidAction(
-                    f"`actions` must be integers from 0 to {self.num_arms - 1}, "
-                    f"got {actions[row]} for sub-environment {row}"
-                )
-        return arms
+        return check_arms(actions, self.num_envs, self.num_arms, playing)
 
     def _play(self, rows: Ints, actions: Ints) -> tuple[Floats, dict[str, NDArray[Any]]]:
         cells = rows * self.num_arms + actions
@@ -562,25 +439,16 @@ class ImprovingBanditVectorEnv(BanditVectorEnv[CurveSource]):
             "last_increment": self._last_increment,
         }
 
-    def _new_history(self) -> CurveHistory:
-        return CurveHistory(self.num_arms)
-
     def _keep(self, rows: Ints, actions: Ints, rewards: Floats) -> None:
         pulls = self._pulls[rows, actions]
         played = zip(*(part.tolist() for part in (rows, actions, pulls, rewards)), strict=True)
         for row, arm, pull, reward in played:
             self._histories[row].add(arm, pull, reward)
 
-    def _scene(self, row: int, readouts: dict[str, float]) -> ImprovingScene:
+    def _scene(self, row: int, **shown: Any) -> ImprovingScene:
         return improving_scene(
-            title=self._row_title(_TITLE, row),
-            steps=int(self._steps[row]),
-            horizon=self._shown_horizon,
-            readouts=readouts,
-            pulls=self._pulls[row],
-            reward_sum=self._reward_sum[row],
+            **shown,
             last_reward=self._last_reward[row],
-            history=self._histories[row],
             grid=self._grid if self.render_reveal else None,
             row=row,
         )

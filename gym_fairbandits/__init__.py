@@ -8,7 +8,7 @@ Tan, Soh, *Stochastic Bandits for Egalitarian Assignment*).
 from gymnasium.envs.registration import register
 
 __all__ = ["__version__"]
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # By string, so that importing the package loads no environment; without `max_episode_steps`,
 # which would silently cut a longer `horizon`.

@@ -29,6 +29,8 @@ NEXT_STEP, SAME_STEP, DISABLED = (
     AutoresetMode.SAME_STEP,
     AutoresetMode.DISABLED,
 )
+# Since then Gymnasium's own vector statistics count episodes after the first one right.
+RECENT = tuple(map(int, gym.__version__.split(".")[:2])) >= (1, 4)
 STEPS = 9  # of which the optimum is asked
 
 

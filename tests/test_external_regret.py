@@ -19,11 +19,13 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import Autoreset, TimeLimit
 from helpers_agents import EGAL, IMPROVING, exact_cap, fixed, float_caps, random_caps
 from helpers_envs import IMPROVING_CASES, Root
+from helpers_regret import EARLY_LATE, play
+from helpers_vectors import every_mode
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gym_fairbandits.agents import FixedArm, Greedy, OracleRotation, StaticOracle, UniformRandom
 from gym_fairbandits.arms import Adversarial
-from gym_fairbandits.curves import Constant, LinearCap
+from gym_fairbandits.curves import Constant
 from gym_fairbandits.evaluation import compare, evaluate
 from gym_fairbandits.wrappers import (
     ExternalRegret,
@@ -36,18 +38,10 @@ from gym_fairbandits.wrappers.vector import FairnessMetrics as VectorFairnessMet
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
 
 KEY = "external_regret"
-every_mode = pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: str(mode.value))
-EARLY_LATE = [LinearCap(0.5, 2), LinearCap(1.0, 40)]  # min(n/4, 1/2) and min(n/40, 1)
 
 
 def improving(**kwargs: Any) -> ExternalRegret[Any, Any]:
     return ExternalRegret(gym.make(IMPROVING, **{"instance": EARLY_LATE, **kwargs}))
-
-
-def play(env: Any, actions: Sequence[Any]) -> list[dict[str, Any]]:
-    """Reset and play; return the infos."""
-    env.reset(seed=0)
-    return [env.step(action)[4] for action in actions]
 
 
 # --- Worked by hand -----------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from helpers_envs import (
     every_id,
     play,
 )
+from helpers_vectors import DISABLED, RECENT, SAME_STEP, every_mode
 from numpy.typing import NDArray
 from packaging.requirements import Requirement
 
@@ -52,10 +53,6 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
-SAME_STEP, DISABLED = AutoresetMode.SAME_STEP, AutoresetMode.DISABLED
-every_mode = pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: str(mode.value))
-# Since then Gymnasium's own vector statistics count episodes after the first one right.
-COUNTS = tuple(map(int, gym.__version__.split(".")[:2])) >= (1, 4)
 # Early pays 0.25, 0.5, 0.5; late 0.025, 0.05, 0.075: the optimum of three steps is 1.25.
 FIGURE_1: dict[str, Any] = {"instance": "early_vs_late", "horizon": 3}
 
@@ -230,7 +227,7 @@ def test_vector_episodes_are_not_one_step_short_or_long(env_id: str, mode: Autor
             assert truncated.all()
             last = info["final_obs"][0] if mode == SAME_STEP else observation
             assert last["pulls"].max() <= 3
-            if COUNTS or len(ends) == 1:
+            if RECENT or len(ends) == 1:
                 assert info["episode"]["l"].tolist() == [3, 3]
     assert ends == list(range(3, 13, period))
     assert len(ends) >= 3

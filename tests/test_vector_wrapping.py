@@ -12,7 +12,15 @@ from gymnasium.envs.registration import VectorizeMode
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 from helpers_envs import EGAL, IMPROVING, Kwargs, Player, assert_identical, drawn_laws, every_id
-from helpers_vectors import DISABLED, NEXT_STEP, SAME_STEP, every_mode, make_native, make_sync
+from helpers_vectors import (
+    DISABLED,
+    NEXT_STEP,
+    RECENT,
+    SAME_STEP,
+    every_mode,
+    make_native,
+    make_sync,
+)
 
 from gym_fairbandits.arms import Bernoulli, Gaussian
 from gym_fairbandits.envs import (
@@ -21,8 +29,6 @@ from gym_fairbandits.envs import (
     ImprovingBanditEnv,
     ImprovingBanditVectorEnv,
 )
-
-RECENT = tuple(map(int, gym.__version__.split(".")[:2])) >= (1, 4)
 
 
 @every_mode

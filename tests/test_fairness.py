@@ -2,64 +2,34 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import math
 from fractions import Fraction
-from functools import partial
 from itertools import product
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 from helpers_agents import EGAL, IMPROVING, fixed
+from helpers_fairness import ARM_KEYS, USER_KEYS, improving
+from helpers_regret import play
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gym_fairbandits.agents import EgalUCB, OracleRotation, RoundRobin, StaticOracle
-from gym_fairbandits.arms import Bernoulli, Gaussian
-from gym_fairbandits.curves import Constant, LinearCap
+from gym_fairbandits.agents import OracleRotation, RoundRobin, StaticOracle
+from gym_fairbandits.arms import Bernoulli
+from gym_fairbandits.curves import Constant
 from gym_fairbandits.evaluation import compare, evaluate
-from gym_fairbandits.wrappers import (
-    FairnessMetrics,
-    PolicyRegret,
-    SequentialAssignment,
-    gini,
-    jain_index,
-)
+from gym_fairbandits.wrappers import FairnessMetrics, gini, jain_index
 from gym_fairbandits.wrappers.vector import FairnessMetrics as VectorFairnessMetrics
-from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
-
-ARM_KEYS = {"max_potential_gap", "mean_potential_gap", "pull_gini", "min_pull_share"}
-EARNED_KEYS = {"user_gap", "jain_index", "user_gini", "min_user_return"}
-USER_KEYS = EARNED_KEYS | {f"expected_{key}" for key in EARNED_KEYS}
-every_mode = pytest.mark.parametrize("mode", AutoresetMode, ids=lambda mode: str(mode.value))
-EARLY_LATE = [LinearCap(0.5, 2), LinearCap(1.0, 40)]  # min(n/4, 1/2) and min(n/40, 1)
-
-
-def keys_of(env_id: str) -> set[str]:
-    return ARM_KEYS if env_id == IMPROVING else USER_KEYS
-
-
-def improving(**kwargs: Any) -> FairnessMetrics[Any, Any]:
-    return FairnessMetrics(gym.make(IMPROVING, **{"instance": EARLY_LATE, **kwargs}))
 
 
 def assignment(means: list[float], **kwargs: Any) -> FairnessMetrics[Any, Any]:
     return FairnessMetrics(gym.make(EGAL, instance=fixed(means), **kwargs))
 
 
-def play(env: Any, actions: list[Any]) -> list[dict[str, Any]]:
-    """Reset and play; return the infos."""
-    env.reset(seed=0)
-    return [env.step(action)[4] for action in actions]
-
-
-# --- The indices --------------------------------------------------------------------------------
+# --- The indices ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -134,7 +104,7 @@ def test_a_transfer_from_rich_to_poor_makes_both_indices_fairer() -> None:
     assert (jain_index(after) > jain_index(rows)).all()
 
 
-# --- Improving arms -----------------------------------------------------------------------------
+# --- Improving arms -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -189,7 +159,7 @@ def test_arms_that_pay_nothing_are_at_their_potential() -> None:
     assert info["pull_gini"] == pytest.approx(4 / 9)  # of 2, 1, 0: 8 / (2 * 3 * 3)
 
 
-# --- Assignment ---------------------------------------------------------------------------------
+# --- Assignment -----------------------------------------------------------------------------------
 
 
 def test_an_assignment_episode_worked_by_hand() -> None:
@@ -279,7 +249,7 @@ def test_rotation_is_fair_and_the_static_oracle_is_not() -> None:
         assert (episodes["user_gini"] > 0).any()  # luck
 
 
-# --- When an episode ends -----------------------------------------------------------------------
+# --- When an episode ends -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("known", [False, True])
@@ -326,336 +296,3 @@ def test_there_are_no_metrics_before_the_first_reset(env_id: str) -> None:
             env.metrics()
         with pytest.raises(ResetNeeded, match="reset"):
             env.step(env.action_space.sample())
-
-
-# --- Native vector equals Sync of wrapped environments, bit for bit -----------------------------
-
-EQUAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "improving": (IMPROVING, {"num_arms": 3, "horizon": 5}),
-    "many_arms": (IMPROVING, {"num_arms": 21, "horizon": 6, "noise_std": 0.2}),
-    "known": (IMPROVING, {"num_arms": 3, "horizon": 4, "horizon_known": True}),
-    "limited": (IMPROVING, {"num_arms": 3, "horizon": 90, "max_episode_steps": 4}),
-    "one_step": (IMPROVING, {"num_arms": 3, "horizon": 1}),
-    "egal": (EGAL, {"num_users": 3, "num_arms": 5, "horizon": 5}),
-    "egal_negative": (EGAL, {"instance": "gaussian", "num_users": 2, "horizon": 4}),
-    "egal_shared": (EGAL, {"num_users": 11, "num_arms": 7, "capacity": 2, "horizon": 5}),
-    "egal_limited": (
-        EGAL,
-        {"num_users": 3, "horizon": 6, "horizon_known": True, "max_episode_steps": 4},
-    ),
-}
-
-
-@every_mode
-@pytest.mark.parametrize("case", EQUAL)
-def test_the_vector_wrapper_equals_sync_of_wrapped_environments(
-    case: str, mode: AutoresetMode
-) -> None:
-    env_id, kwargs = EQUAL[case]
-    count = 4
-    native = VectorFairnessMetrics(gym.make_vec(env_id, count, autoreset_mode=mode, **kwargs))
-    sync: Any = SyncVectorEnv(
-        [lambda: FairnessMetrics(gym.make(env_id, **kwargs))] * count, autoreset_mode=mode
-    )
-    native.reset(seed=20)
-    sync.reset(seed=20)
-    native.action_space.seed(1)
-    kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    ended = 0
-    for step in range(30):
-        if mode != AutoresetMode.SAME_STEP and step in (2, 9):
-            mask = np.arange(count) % 2 == step % 2  # rows get out of step
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": mask.copy()})
-        actions = native.action_space.sample()
-        one, other = native.step(actions), sync.step(actions)
-        done = one[2] | one[3]
-        mine, theirs = one[4], other[4]
-        if mode == AutoresetMode.SAME_STEP:
-            theirs = theirs.get("final_info", {})
-        for name in keys_of(env_id):
-            assert (name in mine) == (name in theirs) == done.any()
-            if done.any():
-                assert mine[name].dtype == np.float64
-                assert_array_equal(mine[f"_{name}"], done)
-                assert_array_equal(theirs[f"_{name}"], done)
-                assert_array_equal(mine[name], theirs[name], strict=True)
-        kept.append((mine, copy.deepcopy(mine)))
-        ended += int(done.sum())
-        if mode == AutoresetMode.DISABLED and done.any():
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": done.copy()})
-    assert ended >= 3 * count
-    for now, then in kept:  # nothing that was returned has been overwritten
-        for name in set(then) & keys_of(env_id):
-            assert_array_equal(now[name], then[name])
-
-
-def test_vector_metrics_of_an_episode_that_same_step_has_already_reset() -> None:
-    settings: dict[str, Any] = {"horizon": 2, "autoreset_mode": "SameStep"}
-    envs = VectorFairnessMetrics(gym.make_vec(IMPROVING, 2, instance=EARLY_LATE, **settings))
-    envs.reset(seed=0)
-    envs.step(np.array([0, 1]))
-    observation, _, _, _, infos = envs.step(np.array([1, 1]))
-    assert observation["pulls"].sum() == 0
-    assert infos["pull_gini"].tolist() == [0.0, 0.5]
-    assert infos["min_pull_share"].tolist() == [0.5, 0.0]
-    for name, values in envs.metrics().items():
-        assert_array_equal(values, infos[name])
-    envs.step(np.array([1, 0]))
-    assert_allclose(envs.metrics()["max_potential_gap"], [0.975, 1.0], rtol=1e-14)
-    assert envs.metrics()["pull_gini"].tolist() == [0.5, 0.5]
-
-
-def test_pull_counts_are_a_copy_of_what_was_pulled() -> None:
-    envs: Any = gym.make_vec(IMPROVING, 3, instance=EARLY_LATE, horizon=9)
-    envs.reset(seed=0)
-    envs.step(np.array([0, 1, 1]))
-    counts = envs.pull_counts()
-    assert counts.tolist() == [[1, 0], [0, 1], [0, 1]]
-    counts[:] = 7
-    assert envs.pull_counts(rows=np.array([False, True, True])).tolist() == [[0, 1], [0, 1]]
-
-
-@pytest.mark.parametrize("vector", [False, True])
-def test_realized_user_returns_are_a_copy_of_what_was_earned(vector: bool) -> None:
-    settings: dict[str, Any] = {"instance": fixed([0.5, 0.25]), "num_users": 2, "horizon": 9}
-    env: Any = gym.make_vec(EGAL, 1, **settings) if vector else gym.make(EGAL, **settings).unwrapped
-    env.reset(seed=0)
-    env.step(np.array([[0, 1]] if vector else [0, 1]))
-    for _ in range(2):
-        totals = env.realized_user_returns()
-        assert totals.ravel().tolist() == [0.5, 0.25]
-        totals[:] = 7
-
-
-# --- Among other wrappers -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "order",
-    [(PolicyRegret, FairnessMetrics), (FairnessMetrics, PolicyRegret)],
-    ids=["outside", "inside"],
-)
-@pytest.mark.parametrize(
-    ("env_id", "actions"), [(IMPROVING, [0, 1, 0, 2]), (EGAL, [[0, 1, 2, 3, 4]] * 4)]
-)
-def test_beside_policy_regret_in_any_order(
-    env_id: str, actions: list[Any], order: tuple[Any, Any]
-) -> None:
-    make = partial(gym.make, env_id, horizon=4)
-    infos = play(order[1](order[0](make())), actions)
-    expected: dict[str, Any] = {}
-    for wrapper in order:
-        expected.update(play(wrapper(make()), actions)[-1])
-    assert set(infos[-1]) == set(expected)
-    assert keys_of(env_id) | {"policy_regret"} < set(expected)
-    for key, value in expected.items():
-        assert_array_equal(infos[-1][key], value)
-    assert not set(infos[0]) & keys_of(env_id)
-
-
-@pytest.mark.parametrize("outside", [True, False])
-@every_mode
-def test_the_vector_wrapper_beside_policy_regret(mode: AutoresetMode, outside: bool) -> None:
-    inner = gym.make_vec(IMPROVING, 2, instance=EARLY_LATE, horizon=2, autoreset_mode=mode)
-    envs: Any = (
-        VectorFairnessMetrics(VectorPolicyRegret(inner))
-        if outside
-        else VectorPolicyRegret(VectorFairnessMetrics(inner))
-    )
-    envs.reset(seed=0)
-    assert not set(envs.step(np.array([0, 1]))[4]) & ARM_KEYS
-    infos = envs.step(np.array([0, 0]))[4]
-    assert_allclose(infos["policy_regret"], [0.0, 0.475], atol=1e-12)
-    assert infos["pull_gini"].tolist() == [0.5, 0.0]
-    assert infos["_pull_gini"].tolist() == [True, True]
-    infos["_pull_gini"][:] = False
-    assert all(infos[f"_{name}"].all() for name in (*ARM_KEYS - {"pull_gini"}, "policy_regret"))
-
-
-def test_over_an_action_wrapper() -> None:
-    env = FairnessMetrics(
-        SequentialAssignment(
-            gym.make(EGAL, instance=fixed([0.75, 0.5, 0.25]), num_users=2, horizon=2)
-        )
-    )
-    infos = play(env, [0, 2, 0, 2])
-    assert all(not set(info) & USER_KEYS for info in infos[:-1])
-    assert infos[-1]["user_gap"] == 1.0
-
-
-def test_rewards_observations_and_flags_pass_untouched() -> None:
-    bare, wrapped = (gym.make(EGAL, num_users=3, num_arms=5, horizon=5) for _ in range(2))
-    wrapped = FairnessMetrics(wrapped)
-    assert wrapped.action_space == bare.action_space
-    bare.reset(seed=4)
-    wrapped.reset(seed=4)
-    bare.action_space.seed(0)
-    for _ in range(5):
-        action = bare.action_space.sample()
-        plain, plus = bare.step(action), wrapped.step(action)
-        assert plain[1:4] == plus[1:4]
-        for key, values in plain[0].items():
-            assert_array_equal(values, plus[0][key])
-        assert_array_equal(plain[4]["user_rewards"], plus[4]["user_rewards"])
-
-
-def test_the_wrapper_is_rebuilt_from_the_json_of_a_spec() -> None:
-    env = FairnessMetrics(
-        gym.make(IMPROVING, instance=[curve.to_dict() for curve in EARLY_LATE], horizon=3)
-    )
-    assert env.spec is not None
-    text = env.spec.to_json()
-    assert json.loads(text)["additional_wrappers"][0]["kwargs"] == {}
-    again = gym.make(EnvSpec.from_json(text))
-    assert play(again, [1, 0, 0])[-1] == play(env, [1, 0, 0])[-1]
-
-
-def test_other_environments_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"`env` must offer `potential_gaps` or .*, got .*CartPole"):
-        FairnessMetrics(gym.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="`env` must be a native vector environment of"):
-        VectorFairnessMetrics(gym.make_vec("CartPole-v1", num_envs=2))
-
-
-@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
-def test_sync_and_async_are_refused_with_what_to_do_instead(kind: Any) -> None:
-    envs = kind([lambda: gym.make(IMPROVING, horizon=2)] * 2)
-    told = (
-        rf"gym_fairbandits, got {kind.__name__}.*; wrap its sub-environments instead, for example "
-        r"with `gym.make_vec\(..., vectorization_mode='sync', wrappers=\[FairnessMetrics\]\)` and "
-        "the scalar `gym_fairbandits.wrappers.FairnessMetrics`"
-    )
-    try:
-        with pytest.raises(TypeError, match=told):
-            VectorFairnessMetrics(envs)
-        envs.reset(seed=0)
-        assert len(envs.step(np.array([0, 1]))) == 5  # still usable
-    finally:
-        envs.close()
-
-
-def test_what_the_refusal_advises_works() -> None:
-    envs = gym.make_vec(
-        IMPROVING,
-        num_envs=2,
-        instance=EARLY_LATE,
-        horizon=1,
-        vectorization_mode="sync",
-        wrappers=[FairnessMetrics],
-    )
-    envs.reset(seed=0)
-    infos = envs.step(np.array([0, 1]))[4]
-    assert_allclose(infos["max_potential_gap"], [1.0, 0.975], rtol=1e-14)
-
-
-def test_monitor_outside_logs_the_keys(tmp_path: Any) -> None:
-    monitor = pytest.importorskip("stable_baselines3.common.monitor")
-    keywords = ("policy_regret", "max_potential_gap", "pull_gini")
-    env = monitor.Monitor(
-        PolicyRegret(improving(horizon=2)), str(tmp_path / "log"), info_keywords=keywords
-    )
-    for actions in ([0, 0], [0, 1]):
-        info = play(env, actions)[-1]
-        assert all(info["episode"][key] == info[key] for key in keywords)
-    env.close()
-    lines = (tmp_path / "log.monitor.csv").read_text("utf-8").splitlines()
-    assert lines[1] == "r,l,t,policy_regret,max_potential_gap,pull_gini"
-    rows = [[float(cell) for cell in line.split(",")[3:]] for line in lines[2:]]
-    assert rows[0] == pytest.approx([0.0, 1.0, 0.5], abs=1e-12)
-    assert rows[1] == pytest.approx([0.475, 0.975, 0.0], abs=1e-12)
-
-
-# --- In evaluations -----------------------------------------------------------------------------
-
-RUNS: dict[str, tuple[str, dict[str, Any], Any]] = {
-    "improving": (IMPROVING, {"num_arms": 4, "noise_std": 0.25, "horizon": 9}, RoundRobin()),
-    "egal": (EGAL, {"num_users": 3, "num_arms": 5, "horizon": 9}, EgalUCB()),
-}
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_evaluations_hold_the_keys_of_the_wrapper_when_asked(run: str) -> None:
-    env_id, kwargs, agent = RUNS[run]
-    play_all = partial(evaluate, agent, env_id, num_episodes=7, **kwargs)
-    plain, asked = play_all(), play_all(metrics="fairness")
-    env = FairnessMetrics(gym.make(env_id, **kwargs))
-    for number in range(7):
-        agent.reset(seed=[number])
-        observation, done = env.reset(seed=number)[0], False
-        while not done:
-            observation, _, terminated, truncated, info = env.step(agent.act(observation))
-            done = terminated or truncated
-        for key in keys_of(env_id):
-            column = "realized_min_user_return" if key == "min_user_return" else key
-            assert asked.episodes[column][number] == info[key]
-    added = set(asked.episodes) - set(plain.episodes)
-    if env_id == IMPROVING:
-        assert added == ARM_KEYS - {"max_potential_gap"}
-    else:
-        assert added == USER_KEYS - {"min_user_return"} | {"realized_min_user_return"}
-        expected = asked.episodes["min_user_return"]  # of the users' expected totals, as before
-        assert_array_equal(asked.episodes["expected_min_user_return"], expected)
-        assert_allclose(
-            asked.episodes["realized_min_user_return"], asked.episodes["return"], rtol=1e-12
-        )
-    for metric, values in plain.episodes.items():
-        assert_array_equal(asked.episodes[metric], values)
-
-
-@pytest.mark.parametrize("run", RUNS)
-def test_evaluations_are_the_same_in_any_batch_or_wrapper(run: str) -> None:
-    env_id, kwargs, agent = RUNS[run]
-    play_all = partial(evaluate, agent, env_id, num_episodes=7, metrics=["fairness"], **kwargs)
-    expected = play_all().episodes
-    others = [
-        play_all(num_envs=3),
-        play_all(wrappers=[gym.Wrapper], num_envs=4),
-        # Wrappers of the user's with methods of the same name do not get in the way.
-        play_all(wrappers=[PolicyRegret]),
-        play_all(wrappers=[FairnessMetrics]),
-    ]
-    for other in others:
-        assert list(other.episodes) == list(expected)
-        for metric, values in expected.items():
-            assert_array_equal(other.episodes[metric], values)
-
-
-def test_tables_show_the_metrics_that_were_asked_for() -> None:
-    settings: dict[str, Any] = {"instance": "early_vs_late", "horizon": 4, "num_episodes": 2}
-    comparison = compare({"turns": RoundRobin()}, IMPROVING, metrics=["fairness"], **settings)
-    assert comparison.table().splitlines()[0] == (
-        "| policy | policy regret | competitive ratio (median) | max potential gap "
-        "| mean potential gap | pull gini | min pull share |"
-    )
-    # Two pulls each: the early arm is there, the late one 0.95 below.
-    assert comparison.table(["max_potential_gap", "pull_gini"]).splitlines()[2] == (
-        "| turns | 0.95 [0.95, 0.95] | 0.00 [0.00, 0.00] |"
-    )
-    egal = compare({"all": EgalUCB()}, EGAL, horizon=3, num_episodes=2, metrics=["fairness"])
-    assert egal.table().splitlines()[0] == (
-        "| policy | policy regret | competitive ratio (median) | min user return "
-        "| expected user gap | expected jain index | expected user gini "
-        "| realized min user return | user gap | jain index | user gini |"
-    )
-
-
-def test_an_index_that_is_not_a_number_has_no_mean() -> None:
-    run = evaluate(
-        EgalUCB(),
-        EGAL,
-        instance=Gaussian([-0.5, 0.5], 0.0),
-        num_users=2,
-        horizon=1,
-        num_episodes=2,
-        metrics="fairness",
-    )
-    assert math.isnan(run.mean("jain_index"))
-    assert run.mean("user_gap") == 1.0
-
-
-@pytest.mark.parametrize("metrics", ["unfairness", ["fairness", "gini"], [3]])
-def test_unknown_metrics_are_refused(metrics: Any) -> None:
-    with pytest.raises(ValueError, match="`metrics` must be one of 'fairness', 'external_regret'"):
-        evaluate(RoundRobin(), IMPROVING, metrics=metrics, num_episodes=1)

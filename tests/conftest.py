@@ -28,3 +28,16 @@ def loky() -> Iterator[None]:
     executors = pytest.importorskip("joblib.externals.loky")
     yield
     executors.get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.fixture(params=["as it is", "in small blocks", "record by record"])
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Read with pyarrow in one block, in blocks of a few bytes, or in Python."""
+    from gym_fairbandits.datasets import _records, _streams
+
+    if request.param == "in small blocks":
+        monkeypatch.setattr(_streams, "_BLOCK", 5)
+    if request.param == "record by record":
+        for name in ("_parsed_text", "_parsed_json", "_parsed_columns"):
+            monkeypatch.setattr(_records, name, lambda *arguments: None)
+    return str(request.param)

@@ -65,6 +65,8 @@ CALLS: list[Call] = [
     (bounds.forced_sweep_ratio, {"num_arms": 5}),
     (bounds.round_robin_ratio, {"num_arms": 5, "steps": 50}),
     (bounds.round_robin_ratio_range, {"num_arms": 5}),
+    (bounds.may_lead, {"totals": MEANS, "pulls": 3}),
+    (bounds.potential_steps, {"curves": CAPS, "gap": 0.1}),
     (bounds.integral_bounds, {"reward": float, "steps": 5}),
     # Optima
     (optimum.best_fixed_set_optimum, {"totals": MEANS, "num_users": 2, "capacity": 1}),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 from gym_fairbandits.arms import Bernoulli
 from gym_fairbandits.evaluation import Comparison, Evaluation
 
-ROOT = Path(__file__).resolve().parents[1]
 SETTINGS: dict[str, tuple[str, Kwargs]] = {
     "improving-redrawn-noise": (IMPROVING, {"num_arms": 4, "noise_std": 0.25, "horizon": 9}),
     "improving-fixed": (
@@ -93,12 +89,3 @@ class LowestFree:
 
 TRAP: Kwargs = {"instance": "policy_vs_external", "horizon": 20}
 FIXED: Kwargs = {"instance": Bernoulli(DYADIC), "num_users": 2, "horizon": 12}
-
-
-def run_python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run ``code`` in a fresh Python; fail with its traceback if it fails."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from helpers_agents import EGAL, EGAL_AGENTS, IMPROVING
+from helpers_checkout import run_python
 from helpers_envs import Kwargs
 from helpers_evaluation import (
     DYADIC,
@@ -21,7 +22,6 @@ from helpers_evaluation import (
     assert_same,
     baselines,
     made,
-    run_python,
 )
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray

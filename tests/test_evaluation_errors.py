@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from gymnasium.error import InvalidAction, NameNotFound
 from helpers_agents import IMPROVING
+from helpers_checkout import run_python
 from helpers_envs import Kwargs
-from helpers_evaluation import TRAP, assert_all_same, made, run_python
+from helpers_evaluation import TRAP, assert_all_same, made
 from numpy.typing import NDArray
 
 from gym_fairbandits.agents import OracleRotation, RoundRobin, UniformRandom

@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
-from test_packaging import ROOT, python_files
+from helpers_checkout import ROOT, python_files
 
 FOUNDATIONS = {"_checks", "_sums", "_grid", "curves", "arms", "spaces"}
 PROBLEMS = {"instances", "_sources", "optimum", "bounds"}

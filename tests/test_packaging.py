@@ -6,12 +6,12 @@ import importlib
 import importlib.metadata
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers_checkout import AGENTS, PACKAGE, ROOT, python_files, run_python
 
 import gym_fairbandits
 
@@ -19,10 +19,6 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "gym_fairbandits"
-AGENTS = ROOT / "agents"
 
 # What the extras bring: importing the package must not import any of it.
 EXTRAS = (
@@ -41,18 +37,6 @@ EXTRAS = (
 )
 
 
-def python_files() -> dict[str, Path]:
-    """Return every module of the package by its dotted name, agents included, once each."""
-    files = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts): path
-        for path in PACKAGE.rglob("*.py")
-        if AGENTS not in path.resolve().parents
-    }
-    for path in AGENTS.rglob("*.py"):
-        files[".".join(("gym_fairbandits", *path.relative_to(ROOT).with_suffix("").parts))] = path
-    return {name.removesuffix(".__init__"): path for name, path in sorted(files.items())}
-
-
 def importable() -> list[str]:
     """Return the names of all modules whose import runs no command."""
     return [name for name in python_files() if not name.endswith(".__main__")]
@@ -61,15 +45,6 @@ def importable() -> list[str]:
 def project() -> dict[str, Any]:
     """Return pyproject.toml."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-
-def run_python(code: str) -> str:
-    """Return what a fresh Python prints for ``code``; fail with its traceback if it fails."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 # --- folders and files ---------------------------------------------------------------------------
@@ -142,7 +117,7 @@ def test_changelog_knows_the_version() -> None:
 
 def test_import_brings_none_of_the_extras() -> None:
     code = f"import sys, gym_fairbandits; print([m for m in {EXTRAS!r} if m in sys.modules])"
-    assert run_python(code) == "[]"
+    assert run_python(code).stdout.strip() == "[]"
 
 
 def test_extras_named_here_are_those_of_pyproject() -> None:
@@ -164,7 +139,7 @@ def test_import_registers_both_environments() -> None:
         "    parts = (spec.entry_point, spec.vector_entry_point, spec.max_episode_steps)\n"
         "    print(*(type(part).__name__ for part in parts))"
     )
-    assert run_python(code).splitlines() == ["str str NoneType"] * 2
+    assert run_python(code).stdout.splitlines() == ["str str NoneType"] * 2
 
 
 @pytest.mark.parametrize("name", ["ImprovingBandit-v0", "EgalAssign-v0"])
@@ -175,7 +150,7 @@ def test_make_works_without_an_import(name: str) -> None:
         "env.reset(seed=0)\n"
         "print(env.spec.id)"
     )
-    assert run_python(code) == name
+    assert run_python(code).stdout.strip() == name
 
 
 # --- exports -------------------------------------------------------------------------------------

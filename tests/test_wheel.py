@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_packaging import AGENTS, PACKAGE, ROOT, python_files
+from helpers_checkout import AGENTS, PACKAGE, ROOT, python_files
 
 import gym_fairbandits
 

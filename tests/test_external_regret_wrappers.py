@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Sequence
 from functools import partial
 from itertools import permutations
@@ -12,9 +10,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import Autoreset
 from helpers_agents import EGAL, IMPROVING, fixed
 from helpers_external import KEY, improving
@@ -34,68 +31,7 @@ from gym_fairbandits.wrappers.vector import ExternalRegret as VectorExternalRegr
 from gym_fairbandits.wrappers.vector import FairnessMetrics as VectorFairnessMetrics
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
 
-# --- Native vector equals Sync of wrapped environments, bit for bit -------------------------------
-
-EQUAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "improving": (IMPROVING, {"num_arms": 3, "horizon": 5}),
-    "noisy": (IMPROVING, {"num_arms": 12, "horizon": 6, "noise_std": 0.2}),
-    "limited": (IMPROVING, {"num_arms": 3, "horizon": 90, "max_episode_steps": 4}),
-    "one_step": (IMPROVING, {"num_arms": 3, "horizon": 1}),
-    "egal": (EGAL, {"num_users": 3, "num_arms": 5, "horizon": 5}),
-    "egal_shared": (EGAL, {"num_users": 11, "num_arms": 7, "capacity": 2, "horizon": 5}),
-    "egal_limited": (
-        EGAL,
-        {"num_users": 3, "horizon": 6, "horizon_known": True, "max_episode_steps": 4},
-    ),
-}
-
-
-@every_mode
-@pytest.mark.parametrize("case", EQUAL)
-def test_the_vector_wrapper_equals_sync_of_wrapped_environments(
-    case: str, mode: AutoresetMode
-) -> None:
-    env_id, kwargs = EQUAL[case]
-    count = 4
-    native = VectorExternalRegret(gym.make_vec(env_id, count, autoreset_mode=mode, **kwargs))
-    sync: Any = SyncVectorEnv(
-        [lambda: ExternalRegret(gym.make(env_id, **kwargs))] * count, autoreset_mode=mode
-    )
-    native.reset(seed=20)
-    sync.reset(seed=20)
-    native.action_space.seed(1)
-    kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    ended = 0
-    for step in range(30):
-        if mode != AutoresetMode.SAME_STEP and step in (2, 9):
-            mask = np.arange(count) % 2 == step % 2  # rows get out of step
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": mask.copy()})
-        actions = native.action_space.sample()
-        one, other = native.step(actions), sync.step(actions)
-        done = one[2] | one[3]
-        mine, theirs = one[4], other[4]
-        if mode == AutoresetMode.SAME_STEP:
-            theirs = theirs.get("final_info", {})
-        assert (KEY in mine) == (KEY in theirs) == done.any()
-        if done.any():
-            assert_array_equal(mine[f"_{KEY}"], done)
-            assert_array_equal(theirs[f"_{KEY}"], done)
-            assert_array_equal(mine[KEY], theirs[KEY], strict=True)
-            assert (mine[KEY] > -1e-12).all()
-            assert_array_equal(native.metrics()[KEY][done], mine[KEY][done])
-        if mode != AutoresetMode.SAME_STEP:
-            rows = [env.get_wrapper_attr("metrics")()[KEY] for env in sync.envs]
-            assert_array_equal(native.metrics()[KEY], rows)
-        kept.append((mine, copy.deepcopy(mine)))
-        ended += int(done.sum())
-        if mode == AutoresetMode.DISABLED and done.any():
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": done.copy()})
-    assert ended >= 3 * count
-    for now, then in kept:  # nothing that was returned has been overwritten
-        if KEY in then:
-            assert_array_equal(now[KEY], then[KEY])
+# --- Native vector environments -------------------------------------------------------------------
 
 
 def test_the_account_of_an_episode_that_same_step_has_already_reset() -> None:
@@ -177,34 +113,9 @@ def test_over_an_autoreset_wrapper() -> None:
     assert regrets == pytest.approx({1: 0.225, 4: 0.0, 7: 0.425}, abs=1e-12)
 
 
-def test_the_wrapper_is_rebuilt_from_the_json_of_a_spec() -> None:
-    env = ExternalRegret(
-        gym.make(IMPROVING, instance=[curve.to_dict() for curve in EARLY_LATE], horizon=3)
-    )
-    assert env.spec is not None
-    text = env.spec.to_json()
-    assert json.loads(text)["additional_wrappers"][0]["kwargs"] == {}
-    again = gym.make(EnvSpec.from_json(text))
-    assert play(again, [1, 0, 1])[-1] == play(env, [1, 0, 1])[-1]
-
-
 def test_other_environments_are_refused() -> None:
     with pytest.raises(TypeError, match=r"`env` must offer `next_expected_rewards`, .*CartPole"):
         ExternalRegret(gym.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="`env` must be a native vector environment of"):
-        VectorExternalRegret(gym.make_vec("CartPole-v1", num_envs=2))
-
-
-@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
-def test_sync_and_async_are_refused_with_what_to_do_instead(kind: Any) -> None:
-    envs = kind([lambda: gym.make(IMPROVING, horizon=2)] * 2)
-    try:
-        with pytest.raises(TypeError, match=r"'sync', wrappers=\[ExternalRegret\]\)` and the sca"):
-            VectorExternalRegret(envs)
-        envs.reset(seed=0)
-        assert len(envs.step(np.array([0, 1]))) == 5  # still usable
-    finally:
-        envs.close()
 
 
 def test_monitor_outside_logs_the_key() -> None:

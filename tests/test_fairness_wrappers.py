@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
 from helpers_agents import EGAL, IMPROVING, fixed
 from helpers_fairness import ARM_KEYS, USER_KEYS, improving, keys_of
 from helpers_regret import EARLY_LATE, play
@@ -22,67 +19,7 @@ from gym_fairbandits.wrappers import FairnessMetrics, PolicyRegret, SequentialAs
 from gym_fairbandits.wrappers.vector import FairnessMetrics as VectorFairnessMetrics
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
 
-# --- Native vector equals Sync of wrapped environments, bit for bit -------------------------------
-
-EQUAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "improving": (IMPROVING, {"num_arms": 3, "horizon": 5}),
-    "many_arms": (IMPROVING, {"num_arms": 21, "horizon": 6, "noise_std": 0.2}),
-    "known": (IMPROVING, {"num_arms": 3, "horizon": 4, "horizon_known": True}),
-    "limited": (IMPROVING, {"num_arms": 3, "horizon": 90, "max_episode_steps": 4}),
-    "one_step": (IMPROVING, {"num_arms": 3, "horizon": 1}),
-    "egal": (EGAL, {"num_users": 3, "num_arms": 5, "horizon": 5}),
-    "egal_negative": (EGAL, {"instance": "gaussian", "num_users": 2, "horizon": 4}),
-    "egal_shared": (EGAL, {"num_users": 11, "num_arms": 7, "capacity": 2, "horizon": 5}),
-    "egal_limited": (
-        EGAL,
-        {"num_users": 3, "horizon": 6, "horizon_known": True, "max_episode_steps": 4},
-    ),
-}
-
-
-@every_mode
-@pytest.mark.parametrize("case", EQUAL)
-def test_the_vector_wrapper_equals_sync_of_wrapped_environments(
-    case: str, mode: AutoresetMode
-) -> None:
-    env_id, kwargs = EQUAL[case]
-    count = 4
-    native = VectorFairnessMetrics(gym.make_vec(env_id, count, autoreset_mode=mode, **kwargs))
-    sync: Any = SyncVectorEnv(
-        [lambda: FairnessMetrics(gym.make(env_id, **kwargs))] * count, autoreset_mode=mode
-    )
-    native.reset(seed=20)
-    sync.reset(seed=20)
-    native.action_space.seed(1)
-    kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    ended = 0
-    for step in range(30):
-        if mode != AutoresetMode.SAME_STEP and step in (2, 9):
-            mask = np.arange(count) % 2 == step % 2  # rows get out of step
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": mask.copy()})
-        actions = native.action_space.sample()
-        one, other = native.step(actions), sync.step(actions)
-        done = one[2] | one[3]
-        mine, theirs = one[4], other[4]
-        if mode == AutoresetMode.SAME_STEP:
-            theirs = theirs.get("final_info", {})
-        for name in keys_of(env_id):
-            assert (name in mine) == (name in theirs) == done.any()
-            if done.any():
-                assert mine[name].dtype == np.float64
-                assert_array_equal(mine[f"_{name}"], done)
-                assert_array_equal(theirs[f"_{name}"], done)
-                assert_array_equal(mine[name], theirs[name], strict=True)
-        kept.append((mine, copy.deepcopy(mine)))
-        ended += int(done.sum())
-        if mode == AutoresetMode.DISABLED and done.any():
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": done.copy()})
-    assert ended >= 3 * count
-    for now, then in kept:  # nothing that was returned has been overwritten
-        for name in set(then) & keys_of(env_id):
-            assert_array_equal(now[name], then[name])
+# --- Native vector environments -------------------------------------------------------------------
 
 
 def test_vector_metrics_of_an_episode_that_same_step_has_already_reset() -> None:
@@ -195,53 +132,9 @@ def test_rewards_observations_and_flags_pass_untouched() -> None:
         assert_array_equal(plain[4]["user_rewards"], plus[4]["user_rewards"])
 
 
-def test_the_wrapper_is_rebuilt_from_the_json_of_a_spec() -> None:
-    env = FairnessMetrics(
-        gym.make(IMPROVING, instance=[curve.to_dict() for curve in EARLY_LATE], horizon=3)
-    )
-    assert env.spec is not None
-    text = env.spec.to_json()
-    assert json.loads(text)["additional_wrappers"][0]["kwargs"] == {}
-    again = gym.make(EnvSpec.from_json(text))
-    assert play(again, [1, 0, 0])[-1] == play(env, [1, 0, 0])[-1]
-
-
 def test_other_environments_are_refused() -> None:
     with pytest.raises(TypeError, match=r"`env` must offer `potential_gaps` or .*, got .*CartPole"):
         FairnessMetrics(gym.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="`env` must be a native vector environment of"):
-        VectorFairnessMetrics(gym.make_vec("CartPole-v1", num_envs=2))
-
-
-@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
-def test_sync_and_async_are_refused_with_what_to_do_instead(kind: Any) -> None:
-    envs = kind([lambda: gym.make(IMPROVING, horizon=2)] * 2)
-    told = (
-        rf"gym_fairbandits, got {kind.__name__}.*; wrap its sub-environments instead, for example "
-        r"with `gym.make_vec\(..., vectorization_mode='sync', wrappers=\[FairnessMetrics\]\)` and "
-        "the scalar `gym_fairbandits.wrappers.FairnessMetrics`"
-    )
-    try:
-        with pytest.raises(TypeError, match=told):
-            VectorFairnessMetrics(envs)
-        envs.reset(seed=0)
-        assert len(envs.step(np.array([0, 1]))) == 5  # still usable
-    finally:
-        envs.close()
-
-
-def test_what_the_refusal_advises_works() -> None:
-    envs = gym.make_vec(
-        IMPROVING,
-        num_envs=2,
-        instance=EARLY_LATE,
-        horizon=1,
-        vectorization_mode="sync",
-        wrappers=[FairnessMetrics],
-    )
-    envs.reset(seed=0)
-    infos = envs.step(np.array([0, 1]))[4]
-    assert_allclose(infos["max_potential_gap"], [1.0, 0.975], rtol=1e-14)
 
 
 def test_monitor_outside_logs_the_keys(tmp_path: Any) -> None:

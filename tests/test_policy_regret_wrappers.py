@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import DictInfoToList
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorRecordEpisodeStatistics
@@ -135,19 +132,6 @@ def test_the_vector_wrapper_passes_everything_else_untouched(mode: AutoresetMode
                 envs.reset(options={"reset_mask": done.copy()})
 
 
-def test_the_wrapper_is_rebuilt_from_the_json_of_a_spec() -> None:
-    env = PolicyRegret(
-        gym.make(IMPROVING, instance=[curve.to_dict() for curve in EARLY_LATE], horizon=3)
-    )
-    assert env.spec is not None
-    text = env.spec.to_json()
-    assert json.loads(text)["additional_wrappers"][0]["kwargs"] == {"benchmark": "paper"}
-    again = gym.make(EnvSpec.from_json(text))
-    assert again.has_wrapper_attr("regret")
-    assert play(again, [1, 0, 0])[-1] == play(env, [1, 0, 0])[-1]
-    assert play(again, [1, 0, 0])[-1]["policy_regret"] == pytest.approx(0.475, rel=1e-12)
-
-
 def test_it_wraps_the_class_itself() -> None:
     env = PolicyRegret(ImprovingBanditEnv(instance=EARLY_LATE, horizon=2))
     assert play(env, [0, 1])[-1]["policy_regret"] == pytest.approx(0.475, rel=1e-12)
@@ -174,108 +158,9 @@ def test_there_is_no_regret_before_the_first_reset(env_id: str) -> None:
 def test_environments_without_an_optimum_are_refused() -> None:
     with pytest.raises(TypeError, match=r"`env` must offer `optimal_return`, got .*CartPole"):
         PolicyRegret(gym.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="`env` must be a native vector environment of"):
-        VectorPolicyRegret(gym.make_vec("CartPole-v1", num_envs=2))
 
 
-TOLD = (
-    r"native vector environment of gym_fairbandits, got {}.*; wrap its sub-environments instead, "
-    r"for example with `gym.make_vec\(..., vectorization_mode='sync', wrappers=\[PolicyRegret\]\)`"
-)
-
-
-@pytest.mark.parametrize("kind", [SyncVectorEnv, AsyncVectorEnv])
-def test_sync_and_async_are_refused_with_what_to_do_instead(kind: Any) -> None:
-    envs = kind([lambda: gym.make(IMPROVING, horizon=2)] * 2)
-    try:
-        with pytest.raises(TypeError, match=TOLD.format(kind.__name__)):
-            VectorPolicyRegret(envs)
-        envs.reset(seed=0)
-        assert len(envs.step(np.array([0, 1]))) == 5  # still usable
-    finally:
-        envs.close()
-
-
-def test_what_the_refusal_advises_works() -> None:
-    envs = gym.make_vec(
-        IMPROVING,
-        num_envs=2,
-        instance=EARLY_LATE,
-        horizon=2,
-        vectorization_mode="sync",
-        wrappers=[PolicyRegret],
-    )
-    envs.reset(seed=0)
-    envs.step(np.array([0, 0]))
-    infos = envs.step(np.array([0, 1]))[4]
-    np.testing.assert_allclose(infos["policy_regret"], [0.0, 0.475], atol=1e-12)
-
-
-# --- Native vector equals Sync of wrapped environments, bit for bit -------------------------------
-
-EQUAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "improving": (IMPROVING, {"num_arms": 3, "horizon": 5}),
-    "noisy": (IMPROVING, {"num_arms": 3, "horizon": 5, "noise_std": 0.2}),
-    "known": (IMPROVING, {"num_arms": 3, "horizon": 4, "horizon_known": True}),
-    "limited": (IMPROVING, {"num_arms": 3, "horizon": 90, "max_episode_steps": 4}),
-    "one_step": (IMPROVING, {"num_arms": 3, "horizon": 1}),
-    "egal": (EGAL, {"num_users": 3, "num_arms": 5, "horizon": 5}),
-    "egal_gaussian": (EGAL, {"instance": "gaussian", "num_users": 2, "horizon": 7}),
-    "egal_shared": (EGAL, {"num_users": 5, "num_arms": 4, "capacity": 2, "horizon": 5}),
-    "egal_mean": (EGAL, {"num_users": 3, "objective": "utilitarian", "horizon": 5}),
-    "egal_limited": (
-        EGAL,
-        {"num_users": 3, "horizon": 6, "horizon_known": True, "max_episode_steps": 4},
-    ),
-}
-
-
-@every_mode
-@pytest.mark.parametrize("case", EQUAL)
-def test_the_vector_wrapper_equals_sync_of_wrapped_environments(
-    case: str, mode: AutoresetMode
-) -> None:
-    env_id, kwargs = EQUAL[case]
-    count = 4
-    native = VectorPolicyRegret(gym.make_vec(env_id, count, autoreset_mode=mode, **kwargs))
-    sync: Any = SyncVectorEnv(
-        [lambda: PolicyRegret(gym.make(env_id, **kwargs))] * count, autoreset_mode=mode
-    )
-    names = KEYS | ({"expected_user_returns"} if env_id == EGAL else set())
-    native.reset(seed=20)
-    sync.reset(seed=20)
-    native.action_space.seed(1)
-    kept: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    ended = 0
-    for step in range(40):
-        if mode != AutoresetMode.SAME_STEP and step in (2, 9):
-            # Rows get out of step.
-            mask = np.arange(count) % 2 == step % 2
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": mask.copy()})
-        actions = native.action_space.sample()
-        one, other = native.step(actions), sync.step(actions)
-        done = one[2] | one[3]
-        assert_array_equal(other[2] | other[3], done)
-        mine, theirs = one[4], other[4]
-        if mode == AutoresetMode.SAME_STEP:
-            theirs = theirs.get("final_info", {})
-        for name in names:
-            assert (name in mine) == (name in theirs) == done.any()
-            if done.any():
-                assert mine[name].dtype == np.float64
-                assert_array_equal(mine[f"_{name}"], done)
-                assert_array_equal(theirs[f"_{name}"], done)
-                assert_array_equal(mine[name], theirs[name], strict=True)
-        kept.append((mine, copy.deepcopy(mine)))
-        ended += int(done.sum())
-        if mode == AutoresetMode.DISABLED and done.any():
-            for envs in (native, sync):
-                envs.reset(options={"reset_mask": done.copy()})
-    assert ended >= 3 * count
-    for now, then in kept:  # nothing that was returned has been overwritten
-        for name in set(then) & names:
-            assert_array_equal(now[name], then[name])
+# --- Native vector environments -------------------------------------------------------------------
 
 
 def test_vector_regret_of_an_episode_that_same_step_has_already_reset() -> None:

@@ -53,7 +53,8 @@ def test_the_vector_wrapper_equals_sync_of_wrapped_environments(
 ) -> None:
     env_id, kwargs = CASES[case]
     scalar, vector = getattr(wrappers, name), getattr(wrappers.vector, name)
-    keys = REPORTS[name][env_id == EGAL]
+    of_arms, of_users, _ = REPORTS[name]
+    keys = of_users if env_id == EGAL else of_arms
     count = 4
     native = vector(gym.make_vec(env_id, count, autoreset_mode=mode, **kwargs))
     sync: Any = SyncVectorEnv(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import os
 import re
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers_checkout import AGENTS, PACKAGE, ROOT, python_files, run_python
+from helpers_checkout import AGENTS, PACKAGE, ROOT, imported, python_files, run_python
 
 import gym_fairbandits
 
@@ -158,7 +157,7 @@ def test_make_works_without_an_import(name: str) -> None:
 
 @pytest.mark.parametrize("name", importable())
 def test_exported_names_are_true(name: str) -> None:
-    module = importlib.import_module(name)
+    module = imported(name)
     exported = list(getattr(module, "__all__", ()))
     assert len(exported) == len(set(exported))
     missing = [export for export in exported if not hasattr(module, export)]

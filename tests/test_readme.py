@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import doctest
-import importlib
 import pkgutil
 from pathlib import Path
 
 import pytest
+from helpers_checkout import imported
 
 import gym_fairbandits
 from gym_fairbandits.agents import registry
@@ -36,4 +36,4 @@ def test_readme_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_docstring_examples(name: str) -> None:
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+    assert doctest.testmod(imported(name)).failed == 0

@@ -7,13 +7,14 @@ in ``gym.make("module:Env-v0")``.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
+
+from gym_fairbandits._checks import imported
 
 from .adversarial import ComponentHedge, PermELearn
 from .base import Agent
@@ -84,10 +85,7 @@ def load(name: str) -> str:
     Raises:
         ModuleNotFoundError: If there is no such module.
     """
-    module, _, own = name.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    return own
+    return imported(name)
 
 
 def agent_class(name: str, env_id: str | None = None) -> type[Agent]:
@@ -153,7 +151,10 @@ def make(name: str, env: Any = None, **kwargs: Any) -> Agent:
     if unknown:
         raise TypeError(f"{name!r} takes the parameters {sorted(takes)}, got {unknown}")
     if "env" in takes and env is None:
-        raise TypeError(f"`env` must be the environment that runs for {name!r}, got None")
+        raise TypeError(
+            f"`env` must be the environment that runs for {name!r}, got None; to compare it, pass "
+            f"its class, {agent.__name__}, which is made of the environment then"
+        )
     if env is not None:
         kwargs = {**_asked(env, set(takes) - set(kwargs)), **kwargs}
     for parameter in _required(agent) - set(kwargs):

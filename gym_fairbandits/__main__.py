@@ -256,10 +256,10 @@ def _run_experiments(options: argparse.Namespace) -> None:
                 backend=options.backend,
                 progress=not options.no_progress,
             )
+            print(f"{experiment.title}\n\n{experiment.summary(rows)}\n\n{folder}")
         except KeyboardInterrupt:
             print(f"stopped; the same command goes on with {folder}", file=sys.stderr)
             sys.exit(130)
-        print(f"{experiment.title}\n\n{experiment.summary(rows)}\n\n{folder}")
 
 
 def _named(pairs: Sequence[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "add_family",
     "as_int64",
     "checked_array",
     "checked_bool",
@@ -21,6 +23,7 @@ __all__ = [
     "checked_row",
     "checked_table",
     "holds_integers",
+    "imported",
     "made_from_dict",
 ]
 
@@ -95,24 +98,60 @@ def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
+def imported(name: str) -> str:
+    """Import the module of ``"module:name"`` and return the name; other names stay as they are.
+
+    As ``gym.make`` does, so that what a module of the user registers is found, in every process.
+
+    Raises:
+        ModuleNotFoundError: If there is no such module.
+    """
+    module, _, own = name.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    return own
+
+
+def add_family(families: dict[str, type[T]], name: str, family: type[T]) -> None:
+    """Make a class known by name; the same class, defined once more, takes the place of the first.
+
+    Raises:
+        ValueError: If another class has that name.
+    """
+    known = families.get(name, family)
+    if (known.__module__, known.__qualname__) != (family.__module__, family.__qualname__):
+        raise ValueError(
+            f"`family` must be a name of its own, got {name!r}, the name of "
+            f"{known.__module__}.{known.__qualname__}"
+        )
+    families[name] = family
+
+
 def made_from_dict(data: Any, families: Mapping[str, Callable[..., T]], what: str) -> T:
     """Return what a dict form describes: ``family``, and the arguments of its constructor.
 
     Args:
-        data: The dict form.
+        data: The dict form; a family of the user's may be ``"module:family"``, see
+            :func:`imported`.
         families: The constructors by name.
         what: What is made, for the messages.
 
     Raises:
         TypeError: If ``data`` is not a mapping, or a parameter is missing or unknown.
+        ModuleNotFoundError: If the family's module is not there.
         ValueError: If the family is unknown.
     """
     if not isinstance(data, Mapping):
         raise TypeError(f"the dict form of {what} must be a mapping, got {data!r}")
     parameters = dict(data)
     name = parameters.pop("family", None)
+    if isinstance(name, str):
+        name = imported(name)
     if not isinstance(name, str) or name not in families:
-        raise ValueError(f"`family` must be one of {sorted(families)}, got {name!r}")
+        raise ValueError(
+            f"`family` must be one of {sorted(families)}, or 'module:family' if a module of yours "
+            f"defines it, got {name!r}"
+        )
     takes = inspect.signature(families[name]).parameters
     needed = {key for key, value in takes.items() if value.default is value.empty}
     if not needed <= set(parameters) <= set(takes):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import made_from_dict
+from gym_fairbandits._checks import add_family, made_from_dict
 
 __all__ = ["Arms", "Noise", "from_dict"]
 
@@ -43,7 +43,7 @@ class Arms(ABC):
         """Make the family known to :func:`from_dict`."""
         super().__init_subclass__(**kwargs)
         if "family" in cls.__dict__:
-            _families[cls.family] = cls
+            add_family(_families, cls.family, cls)
 
     @property
     def num_arms(self) -> int:

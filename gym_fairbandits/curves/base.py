@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_float, made_from_dict
+from gym_fairbandits._checks import add_family, checked_float, made_from_dict
 
 __all__ = [
     "TOLERANCE",
@@ -53,7 +53,7 @@ class Curve(ABC):
         """Make the family known to :func:`from_dict`."""
         super().__init_subclass__(**kwargs)
         if "family" in cls.__dict__:
-            _families[cls.family] = cls
+            add_family(_families, cls.family, cls)
 
     @abstractmethod
     def evaluate(self, pulls: Floats) -> Floats:

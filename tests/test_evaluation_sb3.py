@@ -17,7 +17,7 @@ from helpers_envs import Kwargs
 from helpers_evaluation import assert_same
 
 from gym_fairbandits.evaluation import Entry, EvaluationError, compare, evaluate
-from gym_fairbandits.wrappers import SequentialAssignment
+from gym_fairbandits.wrappers import RankedAssignment, SequentialAssignment
 
 SMALL: Kwargs = {"num_arms": 3, "noise_std": 3.0, "horizon": 12}
 TINY: Kwargs = {"n_steps": 16, "batch_size": 16, "device": "cpu", "seed": 0}
@@ -122,6 +122,20 @@ def test_maskable_ppo_never_takes_a_taken_arm() -> None:
     assert_same(play(model, num_envs=4), run)
     with pytest.raises(EvaluationError, match="InvalidAction"):  # without its masks it does
         play(lambda seen: model.predict(seen, deterministic=True)[0])
+
+
+def test_a_model_without_the_wrapper_of_its_training_is_told_of_entries() -> None:
+    sb3: Any = pytest.importorskip("stable_baselines3")
+    kwargs: Kwargs = {"num_users": 2, "num_arms": 4, "horizon": 6}
+    model = sb3.PPO("MultiInputPolicy", RankedAssignment(gym.make(EGAL, **kwargs)), **TINY)
+    advice = r"InvalidAction.*shape \(1, 4\); was it trained in a wrapper\? pass `Entry\(model, wr"
+    with pytest.raises(EvaluationError, match=advice) as caught:
+        compare({"model": model}, EGAL, num_episodes=2, **kwargs)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    run = compare(
+        {"model": Entry(model, wrappers=[RankedAssignment])}, EGAL, num_episodes=2, **kwargs
+    )
+    assert run["model"].mean("length") == 6
 
 
 def test_statistics_of_vec_normalize_are_applied_and_left_alone() -> None:

@@ -35,7 +35,12 @@ from gym_fairbandits.wrappers import (  # noqa: E402
     RotatedAssignment,
     SequentialAssignment,
 )
+from gym_fairbandits.wrappers.vector import (  # noqa: E402
+    EnumeratedAssignment,
+    LehmerAssignment,
+)
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret  # noqa: E402
+from gym_fairbandits.wrappers.vector import RankedAssignment as VectorRanked  # noqa: E402
 
 IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
 EGAL_SIZE: dict[str, Any] = {"num_users": 3, "num_arms": 5, "horizon": 12}
@@ -239,6 +244,16 @@ def test_the_adapter_refuses_other_resets_and_answers_oracles() -> None:
     with pytest.raises(NotImplementedError, match="no own attributes"):
         envs.set_attr("horizon", 3)
     envs.close()
+
+
+def test_the_adapter_takes_assignments_in_a_wrapper_that_can_be_learned_only() -> None:
+    native = gym.make_vec(EGAL, num_envs=2, autoreset_mode="SameStep", **EGAL_SIZE)
+    with pytest.raises(TypeError, match=r"got Assignment\(3, 5\); put RankedAssignment, .*Rotated"):
+        BanditVecEnv(native)
+    for wrapper in (VectorRanked, LehmerAssignment, EnumeratedAssignment):
+        wrapped = wrapper(native)
+        assert BanditVecEnv(wrapped).action_space == wrapped.single_action_space
+        PPO("MultiInputPolicy", BanditVecEnv(wrapped), **QUICK).learn(48)
 
 
 def test_vec_normalize_and_eval_callback_run_around_it(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import time
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 __all__ = ["BanditVecEnv"]
+
+_LEARNABLE = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete)
 
 
 class BanditVecEnv(VecEnv):
@@ -27,8 +30,17 @@ class BanditVecEnv(VecEnv):
         """Adapt ``envs``, made with ``autoreset_mode="SameStep"``.
 
         Raises:
+            TypeError: If Stable-Baselines3 knows no actions like its own: an assignment needs a
+                wrapper.
             ValueError: If it resets in another mode.
         """
+        if not isinstance(envs.single_action_space, _LEARNABLE):
+            raise TypeError(
+                "`envs` must have actions that Stable-Baselines3 knows, got "
+                f"{envs.single_action_space}; put RankedAssignment, LehmerAssignment or "
+                "EnumeratedAssignment of gym_fairbandits.wrappers.vector around `envs`, or "
+                "wrappers.RotatedAssignment around scalar environments in a DummyVecEnv"
+            )
         mode = envs.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:
             raise ValueError(f"`envs` must be made with autoreset_mode='SameStep', got {mode!r}")

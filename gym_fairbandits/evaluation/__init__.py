@@ -19,6 +19,7 @@ from gym_fairbandits.evaluation._intervals import mean_interval
 from gym_fairbandits.evaluation._results import Comparison, Evaluation, joined
 from gym_fairbandits.evaluation._running import (
     EvaluationError,
+    advice,
     attempt,
     num_processes,
     progress_bar,
@@ -168,7 +169,8 @@ def compare(
             if problem is not None:
                 where, cause = problem
                 so_far = joined(finished, moments, num_episodes)
-                raise EvaluationError(name, where - seed, cause, so_far) from cause
+                hint = advice(plans[name], cause)
+                raise EvaluationError(name, where - seed, cause, so_far, hint) from cause
             finished[name].append(episodes)
             bar.update(len(chunk))
     return joined(finished, moments, num_episodes)

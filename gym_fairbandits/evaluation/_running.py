@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from gymnasium.error import InvalidAction
+
 from gym_fairbandits._rollout import Plan, play
 from gym_fairbandits.evaluation._results import Comparison
 
-__all__ = ["EvaluationError", "attempt", "num_processes", "progress_bar", "running"]
+__all__ = ["EvaluationError", "advice", "attempt", "num_processes", "progress_bar", "running"]
 
 
 class _ToldError(Exception):
@@ -27,16 +29,31 @@ class EvaluationError(RuntimeError):
         results: What was finished before: a :class:`Comparison` of the policies so far.
     """
 
-    def __init__(self, policy: str, episode: int, cause: Exception, results: Comparison) -> None:
-        """Name the policy, the episode and the cause."""
-        self._arguments = (policy, episode, cause, results)
+    def __init__(
+        self,
+        policy: str,
+        episode: int,
+        cause: Exception,
+        results: Comparison,
+        advice: str = "",
+    ) -> None:
+        """Name the policy, the episode and the cause, and give advice if there is any."""
+        self._arguments = (policy, episode, cause, results, advice)
         told = str(cause) if isinstance(cause, _ToldError) else f"{type(cause).__name__}: {cause}"
-        super().__init__(f"policy {policy!r} raised in episode {episode}: {told}")
+        super().__init__(f"policy {policy!r} raised in episode {episode}: {told}{advice}")
         self.policy, self.episode, self.results = policy, episode, results
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by the arguments, not by the message."""
         return type(self), self._arguments
+
+
+def advice(plan: Plan, cause: Exception) -> str:
+    """Return what to do about an error, to be put behind its message; empty if nothing is known."""
+    is_model = hasattr(plan.policy, "predict") and not hasattr(plan.policy, "act")
+    if is_model and not plan.wrappers and isinstance(cause, InvalidAction):
+        return "; was it trained in a wrapper? pass `Entry(model, wrappers=[...])`"
+    return ""
 
 
 def attempt(plan: Plan, seeds: list[int]) -> tuple[Any, tuple[int, Exception] | None]:

@@ -124,7 +124,7 @@ def test_table_is_markdown_with_means_and_intervals() -> None:
         }
     )
     assert comparison.table() == (
-        "| policy | policy regret | competitive ratio (median) | min user return "
+        "| policy | policy regret | competitive ratio (median) | expected min user return "
         "| min of expectations regret |\n"
         "| --- | ---: | ---: | ---: | ---: |\n"
         "| one | 2.00 [1.00, 3.00] | 12.3 [12.3, 12.3] | 0.00 [0.00, 0.00] | 7.00 |\n"

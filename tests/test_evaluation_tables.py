@@ -11,7 +11,8 @@ from helpers_evaluation import FIXED, made
 from numpy.testing import assert_array_equal
 from scipy.stats import binom
 
-from gym_fairbandits.agents import UniformRandom
+from gym_fairbandits.agents import EgalUCB, UniformRandom
+from gym_fairbandits.arms import Bernoulli
 from gym_fairbandits.evaluation import Comparison, compare, mean_interval
 from gym_fairbandits.evaluation._intervals import median_interval
 
@@ -57,6 +58,31 @@ def test_the_interval_covers_95_percent_and_the_next_smaller_one_does_not(count:
 def test_the_interval_of_a_median_takes_infinity_as_a_value_and_not_a_number_as_none() -> None:
     assert median_interval(np.array([math.inf, 1.0, math.inf])) == (1.0, math.inf)
     assert_array_equal(median_interval(np.array([1.0, math.nan, 2.0])), [math.nan, math.nan])
+
+
+# --- Realized and expected ----------------------------------------------------------------------
+
+
+def test_headings_say_which_form_is_meant_of_what_comes_in_two() -> None:
+    comparison = compare(
+        {"egal": EgalUCB(), "random": UniformRandom()},
+        EGAL,
+        instance=Bernoulli([0.9, 0.1]),
+        num_users=2,
+        horizon=4,
+        num_episodes=5,
+        metrics="fairness",
+    )
+    names = ("return", "expected_return", "realized_regret", "user_gap", "expected_user_gap")
+    head, _, egal, _ = comparison.table(names).splitlines()
+    assert head == (
+        "| policy | realized return | expected return | realized regret | realized user gap "
+        "| expected user gap |"
+    )
+    assert egal.endswith("| 0.00 [0.00, 0.00] |")  # two whole rotations
+    assert comparison["egal"].mean("user_gap") > 0
+    worst = comparison.table(["min_user_return", "realized_min_user_return"]).splitlines()[0]
+    assert worst == "| policy | expected min user return | realized min user return |"
 
 
 # --- Columns without a value --------------------------------------------------------------------

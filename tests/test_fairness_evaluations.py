@@ -83,9 +83,10 @@ def test_tables_show_the_metrics_that_were_asked_for() -> None:
     )
     egal = compare({"all": EgalUCB()}, EGAL, horizon=3, num_episodes=2, metrics=["fairness"])
     assert egal.table().splitlines()[0] == (
-        "| policy | policy regret | competitive ratio (median) | min user return "
+        "| policy | policy regret | competitive ratio (median) | expected min user return "
         "| expected user gap | expected jain index | expected user gini "
-        "| realized min user return | user gap | jain index | user gini |"
+        "| realized min user return | realized user gap | realized jain index "
+        "| realized user gini |"
     )
 
 

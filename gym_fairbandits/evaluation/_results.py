@@ -39,6 +39,14 @@ _TABLED = (  # what tables show by default, where it is known
     "jain_index",
     "user_gini",
 )
+# What comes both as earned and in expectation: which of them the name alone means. Headings say it.
+_FORMS = {
+    "return": "realized",
+    "min_user_return": "expected",
+    "user_gap": "realized",
+    "jain_index": "realized",
+    "user_gini": "realized",
+}
 # Tables show the median: one episode that earned next to nothing would carry the mean of a ratio.
 _MEDIANS = {"competitive_ratio"}
 
@@ -117,8 +125,8 @@ class Comparison:
         """Return a Markdown table: per policy, means and 95 % bootstrap intervals.
 
         Of the competitive ratio it shows the median and an interval of that, as the header says:
-        one episode that earned next to nothing would carry the mean. A column without any value
-        is left out.
+        one episode that earned next to nothing would carry the mean. What comes both as earned and
+        in expectation is headed "realized" or "expected". A column without any value is left out.
 
         Args:
             metrics: Names in ``Evaluation.episodes``, or ``"min_of_expectations_regret"`` (no
@@ -229,7 +237,8 @@ def _escaped(name: str) -> str:
 
 
 def _heading(metric: str) -> str:
-    return metric.replace("_", " ") + " (median)" * (metric in _MEDIANS)
+    named = f"{_FORMS[metric]}_{metric}" if metric in _FORMS else metric
+    return named.replace("_", " ") + " (median)" * (metric in _MEDIANS)
 
 
 def _cell(run: Evaluation, metric: str) -> str:

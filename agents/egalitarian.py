@@ -36,7 +36,8 @@ def ucb_index(sums: Floats, pulls: Ints, steps: Ints, c: float, sigma: float) ->
     played = pulls.astype(np.float64)  # once, not at each division
     index: Floats = (c * np.log(np.maximum(steps, 1)))[:, None] / played
     np.sqrt(index, out=index)
-    index *= sigma
+    if sigma != 1:
+        index *= sigma
     index += np.divide(sums, played, out=played)
     if never is not None:
         index[never] = np.inf

@@ -333,7 +333,9 @@ def _play_numpy(runs: _Runs, checkpoints: Ints, expected: Floats, realized: Floa
                 used = 0
             # Not beyond the block, the draws at hand or the next checkpoint.
             steps = min(length - done, (room - used) // num_users, ahead[place] - start - done)
-            played = cells.take(slots[done * groups : (done + steps) * groups], axis=1)
+            played = cells
+            if groups > 1:
+                played = cells.take(slots[done * groups : (done + steps) * groups], axis=1)
             rewards = rewards_of(played, draws[:, used : used + steps * num_users : shared])
             used += steps * num_users
             done += steps

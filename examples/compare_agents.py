@@ -67,11 +67,20 @@ LEGENDS = {
     "EgalAssign-v0": (
         "Means over episodes (of the competitive ratio the median) and, in brackets, 95 % "
         "intervals. Policy regret: the\nbenchmark T mu*/U minus the expected total of the "
-        "episode's worst-off user (min user return). Min of expectations\nregret, the paper's: "
-        "the same with each user's mean over episodes; it needs an instance that stays. "
-        "Competitive\nratio: benchmark over total."
+        "episode's worst-off user (expected min user return). Min of\nexpectations regret, the "
+        "paper's: the same with each user's mean over episodes; it needs an instance that stays.\n"
+        "Competitive ratio: benchmark over total."
     ),
 }
+PICTURE = (
+    "In the picture OracleArm's regret rises before it falls: it pulls the arm that is best in the "
+    "end, and earlier\nanother may be ahead. OracleRotation's goes up and down: only every U "
+    "steps, when a rotation is complete, has each\nuser had each arm. Lines hide each other where "
+    "policies lose the same: nothing along the bottom, as StaticOracle on\ntwo_level; further up "
+    "round robin and random play. On lower_bound Algorithm 1 is among these: there every\n"
+    "deterministic policy loses if the late bloomer is the arm that it pulls least (Theorem 2 of "
+    "Patil et al.)."
+)
 IMPROVING_METRICS = ("policy_regret", "competitive_ratio", "max_potential_gap")
 EGAL_METRICS = (
     "policy_regret",
@@ -223,6 +232,7 @@ def main() -> None:
     pd.concat(frames, ignore_index=True).to_csv(arguments.output / "regrets.csv", index=False)
     draw(panels, arguments.output / "regret.png")
     print(f"\nWrote {arguments.output / 'regrets.csv'} and {arguments.output / 'regret.png'}")
+    print(f"\n{PICTURE}")
 
 
 if __name__ == "__main__":

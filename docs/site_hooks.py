@@ -1,4 +1,4 @@
-"""What MkDocs asks for while it builds the site: the API's pages, the agents' tables, the links.
+"""What MkDocs asks for while it builds the site: the API's pages and the links.
 
 All of it is read from the package, so that it cannot fall behind. Pages stay plain Markdown, which
 reads well on the web site of a repository too: a name in backticks such as ``agents.EgalUCB``
@@ -22,8 +22,6 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "gym_fairbandits"
 API = "api"
-# A line of a page by itself, where a table of the agents of an environment comes.
-AGENTS_TABLE = re.compile(r"^<!-- agents: (?P<env_id>\S+) -->$", re.MULTILINE)
 
 _CODE_SPAN = re.compile(r"(?<![`\[])`(?P<path>[a-z]\w*(?:\.\w+)+)(?P<call>\(\w*\))?`(?![`\]])")
 _OUTSIDE = re.compile(r"\]\(\.\./(?P<path>[^)#\s]+)")
@@ -60,10 +58,9 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put tables and links into a page that was written by hand."""
+    """Put links into a page that was written by hand."""
     if page.file.generated_by is not None:
         return markdown
-    markdown = AGENTS_TABLE.sub(lambda match: agents_table(match["env_id"]), markdown)
     return with_links(_OUTSIDE.sub(r"](\g<path>", markdown), page.file.src_uri)
 
 
@@ -199,21 +196,7 @@ def _is_exported(found: Any) -> bool:
     )
 
 
-# --- Tables and links ---------------------------------------------------------------------------
-
-
-def agents_table(env_id: str) -> str:
-    """Return a table of the agents that play an environment, from their registry."""
-    from gym_fairbandits import agents
-
-    lines = ["| name | class | what it is | told of |", "| --- | --- | --- | --- |"]
-    for name, told in agents.available(env_id).items():
-        kind = agents.agent_class(name, env_id)
-        scope = f"{kind.__module__}.{kind.__name__}"
-        link = f"[`agents.{kind.__name__}`][{scope}]"
-        known = ", ".join(agents.knowledge(kind))
-        lines.append(f"| `{name}` | {link} | {to_markdown(told, scope)} | {known} |")
-    return "\n".join(lines)
+# --- Links --------------------------------------------------------------------------------------
 
 
 def with_links(markdown: str, source: str) -> str:

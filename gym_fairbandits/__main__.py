@@ -76,6 +76,10 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=f"list the {name} by name")
         command.add_argument("env", nargs="?", choices=ENVIRONMENTS, help="of this one; all")
         command.set_defaults(run=run)
+        if name == "agents":
+            command.add_argument(
+                "--markdown", action="store_true", help="as the tables of docs/agents.md"
+            )
 
     command = commands.add_parser("play", help="watch an agent play an episode")
     command.add_argument("env", choices=ENVIRONMENTS)
@@ -144,9 +148,27 @@ def _envs(options: argparse.Namespace) -> None:
 
 
 def _agents(options: argparse.Namespace) -> None:
-    for env_id in [options.env] if options.env else ENVIRONMENTS:
+    env_ids = [options.env] if options.env else ENVIRONMENTS
+    if options.markdown:
+        print("\n\n".join(f"## {env_id}\n\n{_agents_table(env_id)}" for env_id in env_ids))
+        return
+    print("In brackets: what an agent is told that the papers' learners are not.")
+    for env_id in env_ids:
         print(f"{env_id}:")
-        _list(agents.available(env_id))
+        lines = {}
+        for name, told in agents.available(env_id).items():
+            known = ", ".join(agents.knowledge(agents.agent_class(name, env_id)))
+            lines[name] = f"{told} [{known}]" if known else told
+        _list(lines)
+
+
+def _agents_table(env_id: str) -> str:
+    rows = []
+    for name, told in agents.available(env_id).items():
+        kind = agents.agent_class(name, env_id)
+        known = ", ".join(agents.knowledge(kind))
+        rows.append([f"`{name}`", f"`agents.{kind.__name__}`", told, known])
+    return runner.markdown(["name", "class", "what it is", "told of"], rows)
 
 
 def _instances(options: argparse.Namespace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,17 @@ def test_lists_are_complete(env_id: str, capsys: pytest.CaptureFixture[str]) -> 
     for name, build in cli.INSTANCES[env_id].items():
         assert f"  {name} " in listed
         assert str(build.__doc__).partition("\n")[0] in listed
+
+
+def test_agents_are_listed_with_what_they_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["agents"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.startswith("In brackets: what an agent is told")
+    told = {line.split()[0]: re.findall(r" \[([a-z, ]+)\]$", line) for line in lines}
+    assert told["horizon-aware-improving"] == ["horizon"]
+    assert told["oracle-arm"] == ["instance"]
+    assert told["hybrid-rising"] == ["horizon, optimum"]
+    assert told["anytime-improving"] == told["egal-ucb"] == []
 
 
 def test_without_an_environment_everything_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

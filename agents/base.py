@@ -29,9 +29,17 @@ class Agent(ABC):
     gains a leading axis, and each row is treated as if it were alone. Sizes are read from the
     observation. An agent notices a new episode by itself: nothing has been pulled yet.
 
-    Subclasses write :meth:`_act` for a batch. A random agent takes row i's numbers from
-    ``self._generator(i)``, or uniform ones for all rows at once from :meth:`_uniforms`; one that
-    must remember something keeps it per row.
+    Subclasses write ``_act(observation)`` for a batch, and need no more if they remember nothing.
+
+    A random agent takes its numbers from ``self._uniforms(rows, count)``, uniform ones for all
+    rows at once, or from ``self._generator(i)``, the generator of row i: so that each row draws
+    as if it were alone, whatever the others do.
+
+    One that remembers keeps it per row, begins anew when the shape of the batch changes, and
+    forgets: in ``_forget(mask)``, which :meth:`reset` calls with the rows that start afresh (with
+    None for all), and in ``_act`` for the rows in which nothing has been pulled yet.
+    :class:`gym_fairbandits.agents.history.HistoryAgent` does this for agents that learn from
+    every pull.
     """
 
     def __init__(self) -> None:

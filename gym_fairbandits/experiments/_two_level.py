@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from gym_fairbandits.bounds import assignment_gaps, egal_gap_regret, egal_regret
 from gym_fairbandits.experiments._assignment import AssignmentExperiment
@@ -20,6 +20,8 @@ class TwoLevelExperiment(AssignmentExperiment):
     """
 
     num_checkpoints: int = 1
+
+    bound_label: ClassVar[str] = "minimum of Theorems 1 and 2"
 
     def instance(self, law: str, num_users: int) -> Any:
         """Return the arms of two levels."""

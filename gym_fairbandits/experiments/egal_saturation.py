@@ -40,7 +40,7 @@ class EgalSaturation(TwoLevelExperiment):
             style = look(number, number)
             banded((linear, logarithmic), own, "num_users", "regret", label=agent, **style)
         bounds = [self.bound(num_users, self.horizon) for num_users in self.users]
-        logarithmic.plot(self.users, bounds, linestyle=":", label="Theorems 1 and 2", **BOUND)
+        logarithmic.plot(self.users, bounds, linestyle=":", label=self.bound_label, **BOUND)
         logarithmic.set_yscale("symlog", linthresh=1)
         logarithmic.legend(fontsize="small")
         for axis in (linear, logarithmic):

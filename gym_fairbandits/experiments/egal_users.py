@@ -116,7 +116,7 @@ class EgalUsers(TwoLevelExperiment):
                 axis.plot(users, fitted, color=style["color"], linewidth=1)
             axis.errorbar(users, means, yerr=errors, capsize=3, label=label, **style)
         bounds = [self.bound(num_users, self.horizon) for num_users in self.users]
-        axis.plot(self.users, bounds, linestyle=":", label="Theorems 1 and 2", **BOUND)
+        axis.plot(self.users, bounds, linestyle=":", label=self.bound_label, **BOUND)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         axis.set_xticks(self.users, [str(number) for number in self.users])

@@ -101,8 +101,8 @@ class EgalKLUCB(IndexRotation):
     The index of an arm with n plays after t steps is the largest q with
     ``n kl(mean, q) <= ln t + c ln ln t``, infinite if it was never played (Garivier and Cappe
     2011). The Bernoulli kl also serves other rewards in [0, 1]; for rewards beyond take the
-    Gaussian one. Knows neither horizon nor means, but the law of the rewards. O(K log K) per
-    block.
+    Gaussian one, or rescale them, as ``docs/datasets.md`` shows. Knows neither horizon nor means,
+    but the law of the rewards. O(K log K) per block.
 
     Guarantee: none is proved in block form. Without blocks and for one user, regret is
     asymptotically optimal under the law, with c = 3 in the proof.
@@ -142,7 +142,8 @@ class EgalThompson(IndexRotation):
 
     ``law="beta"``: the draw is from ``Beta(1 + S, 1 + n - S)``, S the successes of n plays. A
     reward x between 0 and 1 becomes a success with probability x (the Bernoulli coin of Agrawal
-    and Goyal 2012); x beyond counts as the nearer end. The coin is thrown for every single
+    and Goyal 2012); x beyond counts as the nearer end: rescale such rewards, as
+    ``docs/datasets.md`` shows, or take the Gaussian law. The coin is thrown for every single
     reward: the agent is asked before every step of a block, and what an arm paid since it was
     last asked is the difference of two observations. If it was not asked for some steps, it sees
     only an arm's total of these and rounds that at random to a whole number of successes of the

@@ -71,7 +71,7 @@ def test_intervals_equal_scipy_s_and_need_no_luck() -> None:
         n_resamples=2000,
         confidence_level=0.95,
         method="percentile",
-        rng=np.random.default_rng(0),
+        random_state=np.random.default_rng(0),
     ).confidence_interval
     assert interval == (expected.low, expected.high)
     wide, narrow = mean_interval(values, 0.99), mean_interval(values, 0.5)

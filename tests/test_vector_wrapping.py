@@ -161,6 +161,13 @@ def test_metadata_and_spec(env_id: str, mode: AutoresetMode) -> None:
     assert make_native(env_id, 2).metadata["autoreset_mode"] is NEXT_STEP
 
 
+@every_id
+def test_gymnasiums_own_batch_leaves_the_metadata_of_the_class(env_id: str) -> None:
+    envs = gym.make_vec(env_id, 2, vectorization_mode="sync")
+    assert envs.metadata["autoreset_mode"] is NEXT_STEP
+    assert set(type(gym.make(env_id).unwrapped).metadata) == {"render_modes", "render_fps"}
+
+
 @pytest.mark.parametrize(
     ("scalar", "vector"),
     [(ImprovingBanditEnv, ImprovingBanditVectorEnv), (EgalAssignEnv, EgalAssignVectorEnv)],

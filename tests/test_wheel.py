@@ -92,7 +92,7 @@ def test_wheel_and_openai_agents_leave_each_other_whole(wheel: Path, tmp_path: P
         "import agents, gym_fairbandits.agents as ours\n"
         "print(agents.Agent.__module__, ours.EgalUCB.__module__)"
     )
-    modules = run(python, "-c", code, cwd=tmp_path).split()
+    modules = run(python, "-I", "-c", code, cwd=tmp_path).split()
     assert modules == ["agents.agent", "gym_fairbandits.agents.egalitarian"]
 
     run(*pip, "uninstall", "--python", python, "gym-fairbandits", cwd=tmp_path)
@@ -102,4 +102,4 @@ def test_wheel_and_openai_agents_leave_each_other_whole(wheel: Path, tmp_path: P
     run(*pip, "install", "--python", python, "--no-deps", wheel, cwd=tmp_path)
     run(*pip, "uninstall", "--python", python, "openai-agents", cwd=tmp_path)
     code = "import gym_fairbandits.agents as ours; print(ours.EgalUCB.__module__)"
-    assert run(python, "-c", code, cwd=tmp_path).split() == modules[1:]
+    assert run(python, "-I", "-c", code, cwd=tmp_path).split() == modules[1:]

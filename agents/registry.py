@@ -7,14 +7,13 @@ in ``gym.make("module:Env-v0")``.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from contextlib import suppress
 from typing import Any
 
 import gymnasium as gym
-
-from gym_fairbandits._checks import imported
 
 from .adversarial import ComponentHedge, PermELearn
 from .base import Agent
@@ -85,7 +84,11 @@ def load(name: str) -> str:
     Raises:
         ModuleNotFoundError: If there is no such module.
     """
-    return imported(name)
+    module, _, own = name.rpartition(":")
+    if all(part.isidentifier() for part in module.split(".")):
+        importlib.import_module(module)
+        return own
+    return name
 
 
 def agent_class(name: str, env_id: str | None = None) -> type[Agent]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,6 @@ __all__ = [
     "checked_row",
     "checked_table",
     "holds_integers",
-    "imported",
     "made_from_dict",
 ]
 
@@ -98,20 +96,6 @@ def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
-def imported(name: str) -> str:
-    """Import the module of ``"module:name"`` and return the name; other names stay as they are.
-
-    As ``gym.make`` does, so that what a module of the user registers is found, in every process.
-
-    Raises:
-        ModuleNotFoundError: If there is no such module.
-    """
-    module, _, own = name.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    return own
-
-
 def add_family(families: dict[str, type[T]], name: str, family: type[T]) -> None:
     """Make a class known by name; the same class, defined once more, takes the place of the first.
 
@@ -131,26 +115,22 @@ def made_from_dict(data: Any, families: Mapping[str, Callable[..., T]], what: st
     """Return what a dict form describes: ``family``, and the arguments of its constructor.
 
     Args:
-        data: The dict form; a family of the user's may be ``"module:family"``, see
-            :func:`imported`.
+        data: The dict form. It is data: a family is looked up, no module imported for it.
         families: The constructors by name.
         what: What is made, for the messages.
 
     Raises:
         TypeError: If ``data`` is not a mapping, or a parameter is missing or unknown.
-        ModuleNotFoundError: If the family's module is not there.
         ValueError: If the family is unknown.
     """
     if not isinstance(data, Mapping):
         raise TypeError(f"the dict form of {what} must be a mapping, got {data!r}")
     parameters = dict(data)
     name = parameters.pop("family", None)
-    if isinstance(name, str):
-        name = imported(name)
     if not isinstance(name, str) or name not in families:
         raise ValueError(
-            f"`family` must be one of {sorted(families)}, or 'module:family' if a module of yours "
-            f"defines it, got {name!r}"
+            f"`family` must be one of {sorted(families)}, got {name!r}; one of your own is known "
+            "where the module that defines it was imported"
         )
     takes = inspect.signature(families[name]).parameters
     needed = {key for key, value in takes.items() if value.default is value.empty}

@@ -24,8 +24,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 @pytest.fixture
 def loky() -> Iterator[None]:
-    """End the worker processes when the test ends."""
+    """Begin without worker processes, whose paths are older than the test's, and end them after."""
     executors = pytest.importorskip("joblib.externals.loky")
+    executors.get_reusable_executor().shutdown(wait=True)
     yield
     executors.get_reusable_executor().shutdown(wait=True)
 

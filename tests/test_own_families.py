@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -14,58 +12,16 @@ import pytest
 from numpy.typing import NDArray
 
 from gym_fairbandits import arms, curves
-from gym_fairbandits.agents import Greedy
 from gym_fairbandits.curves.base import check_parameters
-from gym_fairbandits.evaluation import evaluate
 
 Floats = NDArray[np.float64]
 
-OWN = """
-from dataclasses import dataclass
-from typing import ClassVar
-from gym_fairbandits.curves import ShapedCurve
 
-@dataclass(frozen=True)
-class SlowSteps(ShapedCurve):
-    asymptote: float
-    family: ClassVar[str] = "slow_steps"
-
-    @classmethod
-    def shape(cls, pulls):
-        return 1 - 1 / (1 + pulls)
-"""
-
-
-@pytest.fixture
-def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A module that defines a family, found but not imported; forgotten afterwards."""
-    (tmp_path / "curves_of_mine.py").write_text(OWN)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(curves.base, "_families", dict(curves.base._families))
-    yield "curves_of_mine"
-    sys.modules.pop("curves_of_mine", None)
-
-
-def test_a_family_is_found_by_its_module(own_module: str) -> None:
-    with pytest.raises(ValueError, match=r"or 'module:family' if .*, got 'slow_steps'"):
-        curves.from_dict({"family": "slow_steps", "asymptote": 0.5})
-    curve = curves.from_dict({"family": f"{own_module}:slow_steps", "asymptote": 0.5})
-    assert curve(3) == 0.375
-    assert curves.from_dict(curve.to_dict()) == curve
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        curves.from_dict({"family": "no_such_module:slow_steps", "asymptote": 0.5})
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        arms.from_dict({"family": "no_such_module:mine", "means": [0.5]})
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("loky")
-def test_other_processes_find_it_too(own_module: str) -> None:
-    instance = [{"family": f"{own_module}:slow_steps", "asymptote": top} for top in (0.25, 0.5)]
-    settings: dict[str, Any] = {"instance": instance, "horizon": 3, "num_episodes": 2}
-    evaluation = evaluate(Greedy(), "ImprovingBandit-v0", n_jobs=2, **settings)
-    # Arms 0, 1, 1 pay 1/8, 1/4, 1/3; arm 1 throughout 1/4, 1/3, 3/8.
-    assert evaluation.mean("policy_regret") == pytest.approx(0.25, rel=1e-12)
+def test_a_dict_form_is_data_and_imports_nothing() -> None:
+    for from_dict in (curves.from_dict, arms.from_dict):
+        with pytest.raises(ValueError, match="got 'antigravity:mine'; one of your own is known"):
+            from_dict({"family": "antigravity:mine", "means": [0.5]})
+    assert "antigravity" not in sys.modules
 
 
 def test_the_name_of_another_family_is_refused() -> None:
@@ -83,12 +39,20 @@ def test_the_name_of_another_family_is_refused() -> None:
     assert isinstance(unchanged, curves.LinearCap)
 
 
-def test_a_class_that_is_defined_once_more_takes_its_own_place(own_module: str) -> None:
-    name = {"family": f"{own_module}:slow_steps", "asymptote": 1.0}
-    before = type(curves.from_dict(name))
-    del sys.modules[own_module]  # as when a cell of a notebook runs again
-    after = type(curves.from_dict(name))
-    assert after is not before
+def test_a_class_that_is_defined_once_more_takes_its_own_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(curves.base, "_families", dict(curves.base._families))
+
+    def define() -> type[curves.Curve]:
+        class Again(curves.Constant):
+            family = "defined_again"
+
+        return Again
+
+    before, after = define(), define()  # as when a cell of a notebook runs again
+    made = curves.from_dict({"family": "defined_again", "value": 0.5})
+    assert type(made) is after is not before
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,7 @@ def test_a_name_after_a_module_imports_the_module_first(own_module: str) -> None
     assert type(agents.make("last-arm")) is type(agent)
 
 
+@pytest.mark.usefixtures("loky")
 def test_other_processes_import_that_module_too(own_module: str) -> None:
     name = f"{own_module}:last-arm"
     evaluation = evaluate(

@@ -109,6 +109,7 @@ class Bomb:
 
 
 def test_a_pickle_in_the_place_of_data_is_not_loaded(tmp_path: Path) -> None:
+    pytest.importorskip("polars")
     target = tmp_path / "was_here"
     payload = pickle.dumps(Bomb(target))
     for name in ("ratings.csv", "ratings.dat", "u.data", "usage.parquet", "usage.json.gz"):
@@ -124,6 +125,7 @@ def test_a_pickle_in_the_place_of_data_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_members_of_a_zip_are_not_written_wherever_they_point(tmp_path: Path) -> None:
+    pytest.importorskip("polars")
     home = tmp_path / "home"
     home.mkdir()
     rows = "userId,movieId,rating,timestamp\n" + "".join(f"{u},1,3.0,0\n" for u in range(9))

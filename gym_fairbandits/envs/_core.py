@@ -108,7 +108,7 @@ class Clocked:
                 f"`render_mode` must be None or one of {self.metadata['render_modes']}, "
                 f"got {render_mode!r}"
             )
-        # Gymnasium 1.2 writes into that of an environment that it batches.
+        # Before 1.4, Gymnasium writes into that of an environment that it batches.
         self.metadata = dict(self.metadata)
         self.render_mode = render_mode
         self.render_reveal = checked_bool("render_reveal", render_reveal)

@@ -102,6 +102,8 @@ def test_the_window_of_a_batch_shows_its_first_row() -> None:
 # --- Gymnasium's wrappers -------------------------------------------------------------------------
 
 
+# MoviePy 2.2 reads a video in a way that NumPy 2.5 warns about.
+@pytest.mark.filterwarnings("ignore:Setting the shape on a NumPy array:DeprecationWarning")
 @every_id
 def test_videos_have_a_frame_for_each_step(env_id: str, tmp_path: Path) -> None:
     clips = pytest.importorskip("moviepy")

@@ -129,10 +129,18 @@ def test_constants_of_theorem_4() -> None:
 
 
 def test_lemma_9_sums_to_theorem_4() -> None:
-    # With N pulls each, N = T/k, the k arms earn OPT k / (200 k^2): a ratio of 200 k.
+    # Over the arms Lemma 9 sums to OPT times the sum of N_i^2 / (200 T^2), least when all N_i are
+    # T / k: then k / (200 k^2), a ratio of 200 k.
     num_arms, steps = 7, 700
-    earned = num_arms / bounds.algorithm1_arm_factor(steps // num_arms, steps)
-    assert 1 / earned == pytest.approx(bounds.algorithm1_ratio(num_arms, steps), rel=1e-12)
+    rng = np.random.default_rng(0)
+    equal = np.full(num_arms, steps // num_arms)
+    splits = 3 + rng.multinomial(steps - 3 * num_arms, rng.dirichlet(np.ones(num_arms)), size=50)
+    shares = [
+        sum(1 / bounds.algorithm1_arm_factor(int(pulls), steps) for pulls in split)
+        for split in (equal, *splits)
+    ]
+    assert 1 / shares[0] == pytest.approx(bounds.algorithm1_ratio(num_arms, steps), rel=1e-12)
+    assert min(shares) == shares[0] < max(shares)
 
 
 def test_early_share_implies_lemma_7_and_corollary_8() -> None:

@@ -16,13 +16,22 @@ from gym_fairbandits.curves import (
     Constant,
     Curve,
     Exponential,
+    Gompertz,
+    Hill,
     Hyperbolic,
     LinearCap,
     Logarithmic,
+    Logistic,
+    NoveltyDecay,
+    PiecewiseLinear,
+    Polynomial,
     Power,
     PowerLaw,
     ScaledCurve,
+    SinglePeaked,
     Tabulated,
+    UnshiftedPowerLaw,
+    Weibull,
 )
 
 Floats = NDArray[np.float64]
@@ -100,6 +109,36 @@ OWN: list[Curve] = [
 USERS: list[Curve] = [HeadStart(0.9, 3.0, 20.5), HeadStart(1.0, 0.5, 300.0), Halving(0.8)]
 VALID = OWN + USERS
 every_valid = pytest.mark.parametrize("curve", VALID, ids=str)
+
+# General curves in the model, and outside it.
+GENERAL_IN_MODEL: list[Curve] = [
+    Polynomial(0.91, 57.0, 0.9),
+    Polynomial(0.5, 0.25, 2.0),
+    Weibull(0.9, 20.0, 0.7),
+    Weibull(0.9, 20.0, 1.0),
+    Hill(0.9, 20.0, 0.8),
+    Gompertz(0.9, 1.0, 0.1),
+    Logistic(0.9, 0.1, 1.0),
+    Logistic(0.9, 0.3, -4.0),
+    PiecewiseLinear((0.5, 0.25), (4.0, 16.5)),
+    LinearCap(0.5, 40) + Hyperbolic(0.5, 3.0),
+    0.5 * Exponential(1.5, 0.1),
+]
+GENERAL_OUTSIDE: list[Curve] = [
+    Weibull(0.9, 20.0, 1.5),
+    Hill(0.9, 20.0, 3.0),
+    Gompertz(0.9, 5.0, 0.1),
+    Logistic(0.9, 0.1, 30.0),
+    UnshiftedPowerLaw(1.0, 0.5),
+    SinglePeaked(0.01, 0.001, 1.0, 0.05, 600.0, -0.0015),
+    NoveltyDecay(0.3, 0.2, 0.95, 0.05),
+    PiecewiseLinear((1.0, -0.75), (4.0, 16.0)),
+    LinearCap(1.0, 10) + LinearCap(-0.5, 300),
+    Constant(1.0) + -1.0 * Exponential(0.75, 0.01),
+    2.0 * (Tabulated((0.1, 0.4, 0.2)) + Hill(0.1, 5.0, 2.0)),
+]
+GENERAL = GENERAL_IN_MODEL + GENERAL_OUTSIDE
+every_general = pytest.mark.parametrize("curve", GENERAL, ids=str)
 
 
 def random_curve(family: type[Curve], rng: np.random.Generator) -> Curve:

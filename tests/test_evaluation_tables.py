@@ -1,19 +1,20 @@
-"""Tables of a comparison: the median of ratios, and no column without a value."""
+"""Tables of a comparison: the median of ratios, and what is shown where there is no value."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-from helpers_agents import EGAL
+from helpers_agents import EGAL, IMPROVING
 from helpers_evaluation import FIXED, made
 from numpy.testing import assert_array_equal
 from scipy.stats import binom
 
-from gym_fairbandits.agents import EgalUCB, UniformRandom
+from gym_fairbandits.agents import EgalUCB, Greedy, UniformRandom
 from gym_fairbandits.arms import Bernoulli
-from gym_fairbandits.evaluation import Comparison, compare, mean_interval
+from gym_fairbandits.evaluation import Comparison, EvaluationError, compare, mean_interval
 from gym_fairbandits.evaluation._intervals import median_interval
 
 # --- The median ---------------------------------------------------------------------------------
@@ -109,3 +110,51 @@ def test_a_column_with_a_value_stays() -> None:
     assert regret is not None
     assert first.startswith(f"| fixed | {regret:.2f} |")
     assert second == "| redrawn |  | 4.00 [4.00, 4.00] |"
+
+
+# --- Odd names, no policy, no more steps --------------------------------------------------------
+
+
+def test_bars_and_breaks_in_names_leave_a_table_whole() -> None:
+    policies = {"a|b": Greedy(), " two\nlines ": Greedy()}
+    comparison = compare(policies, IMPROVING, num_episodes=2, horizon=5)
+    lines = comparison.table(["length"]).splitlines()
+    assert lines == [
+        "| policy | length |",
+        "| --- | ---: |",
+        r"| a\|b | 5.00 [5.00, 5.00] |",
+        "| two lines | 5.00 [5.00, 5.00] |",
+    ]
+
+
+def test_results_of_no_policy_are_empty_tables() -> None:
+    pytest.importorskip("pandas")
+
+    def broken(observation: Any) -> Any:
+        raise RuntimeError("broken")
+
+    with pytest.raises(EvaluationError, match="broken") as error:
+        compare({"broken": broken}, IMPROVING, num_episodes=2, horizon=5)
+    results = error.value.results
+    assert results.evaluations == {}
+    frame = results.to_pandas()
+    assert list(frame.columns) == ["policy", "episode"]
+    assert len(frame) == 0
+    assert results.table() == "| policy |\n| --- |"
+    assert results.table(["length"]) == "| policy | length |\n| --- | ---: |"
+    with pytest.raises(ValueError, match="`evaluations` must hold at least one policy"):
+        Comparison({}).plot()
+
+
+def test_regret_after_the_end_is_not_a_number() -> None:
+    comparison = compare(
+        {"greedy": Greedy()},
+        IMPROVING,
+        num_episodes=2,
+        horizon=5,
+        checkpoints=[5, 6, 1000],
+        instance="early_vs_late",
+    )
+    curves_of = comparison["greedy"].regret_curves
+    assert_array_equal(np.isnan(curves_of), [[False, True, True]] * 2)
+    assert_array_equal(curves_of[:, 0], comparison["greedy"].episodes["policy_regret"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from helpers_conformance import SCALAR, VECTOR
-from helpers_envs import EGAL, IMPROVING, MIXED, Kwargs, every_id
+from helpers_envs import EGAL, IMPROVING, MIXED, Kwargs, assert_identical, every_id
 
 NAN, INF = math.nan, math.inf
 INTEGER = "must be an integer"
@@ -221,3 +222,27 @@ def test_integers_of_numpy_are_integers(env_id: str) -> None:
     assert type(env.horizon) is int
     assert env.horizon_known is True
     assert env.observation_space["pulls"].shape == (6,)
+
+
+@every_id
+def test_misspelt_options_are_ignored_with_a_warning(env_id: str) -> None:
+    for maker in (gym.make, gym.make_vec):
+        env: Any = maker(env_id, horizon=4)
+        plain: Any = maker(env_id, horizon=4)
+        with pytest.warns(UserWarning, match=r"reads .*`instance`.*, not \['instnace', 3\]"):
+            given = env.reset(seed=0, options={"instnace": "nope", 3: 4})
+        assert_identical(given, plain.reset(seed=0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            env.reset(options={})
+            env.reset(options={"instance": None})
+        with pytest.raises(TypeError, match="`options` must be a dict or None, got"):
+            env.unwrapped.reset(options=["instance"])
+
+
+@pytest.mark.parametrize("means", [[0.5, 0.25], (1, 0), np.array([0.5, 0.25])])
+def test_plain_numbers_as_an_instance_are_answered_with_what_to_write(means: Any) -> None:
+    with pytest.raises(TypeError, match=r"say which law .* \{\"family\": \"bernoulli\", \"means\""):
+        gym.make(EGAL, instance=means, num_users=2)
+    with pytest.raises(TypeError, match=r"\[\{\"family\": \"constant\", \"value\": 0\.5\}"):
+        gym.make(IMPROVING, instance=means)

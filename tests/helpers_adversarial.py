@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
-from helpers_agents import EGAL
+from helpers_names import EGAL
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
 from gym_fairbandits.wrappers import PolicyRegret

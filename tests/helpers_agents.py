@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
+from helpers_names import EGAL, IMPROVING, Floats, Ints
 from numpy.typing import NDArray
 
 import gym_fairbandits  # noqa: F401 - registers the environments
@@ -20,12 +21,9 @@ from gym_fairbandits.agents import Agent
 from gym_fairbandits.arms import Arms, Gaussian
 from gym_fairbandits.curves import Curve, LinearCap
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 ExactCurve: TypeAlias = Callable[[int], Fraction]
 Observation: TypeAlias = dict[str, NDArray[Any]]
 
-IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
 DATA: Any = json.loads((Path(__file__).parent / "data" / "agents.json").read_text("utf-8"))
 
 HORIZON = 200  # what horizon-aware agents are told; no test of every agent plays longer

@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from helpers_names import Floats, Ints
+from numpy.typing import ArrayLike
 
 from gym_fairbandits.arms import Arms, Bernoulli, Empirical, Gaussian
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class Fading(Arms):

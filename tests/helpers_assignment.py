@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL
+from helpers_names import EGAL
 
 from gym_fairbandits.wrappers import (
     EnumeratedAssignment,

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from helpers_envs import (
-    EGAL,
-    IMPROVING,
-    Player,
-    assert_identical,
-    pins_for,
-    play,
-    random_states,
-    worth,
-)
+from helpers_envs import pins_for
+from helpers_names import EGAL, IMPROVING
+from helpers_play import Player, assert_identical, play, random_states, worth
 
 from gym_fairbandits.envs import (
     EgalAssignEnv,

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from helpers_names import Floats
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
 from gym_fairbandits.curves import (
@@ -34,7 +34,6 @@ from gym_fairbandits.curves import (
     Weibull,
 )
 
-Floats = NDArray[np.float64]
 CHUNK = 65_536  # how many values are looked at in one array
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium as gym
-from helpers_agents import EGAL, episode
+from helpers_agents import episode
+from helpers_names import EGAL
 
 from gym_fairbandits.agents import (
     Agent,

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from helpers_agents import (
-    EGAL,
-    EGAL_AGENTS,
-    EGAL_ORACLES,
-    IMPROVING,
-    IMPROVING_AGENTS,
-    IMPROVING_ORACLES,
-)
-from helpers_envs import Kwargs, assert_identical
+from helpers_agents import EGAL_AGENTS, EGAL_ORACLES, IMPROVING_AGENTS, IMPROVING_ORACLES
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import assert_identical
 from numpy.testing import assert_array_equal
 from numpy.typing import ArrayLike, NDArray
 

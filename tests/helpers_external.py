@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium as gym
-from helpers_agents import IMPROVING
+from helpers_names import IMPROVING
 from helpers_regret import EARLY_LATE
 
 from gym_fairbandits.wrappers import ExternalRegret

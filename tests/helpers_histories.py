@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 import gymnasium as gym
 import numpy as np
-from helpers_agents import IMPROVING, Ints, Observation
+from helpers_agents import Observation
+from helpers_names import IMPROVING, Ints
 
 from gym_fairbandits.agents import Agent
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
-from helpers_agents import IMPROVING
+from helpers_names import IMPROVING
 
 from gym_fairbandits.curves import LinearCap
 from gym_fairbandits.wrappers import PolicyRegret

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_envs import EGAL, IMPROVING, Kwargs
+from helpers_names import EGAL, IMPROVING, Kwargs
 
 pygame = pytest.importorskip("pygame")
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-from helpers_agents import IMPROVING, Floats, episode
+from helpers_agents import episode
+from helpers_names import IMPROVING, Floats
 
 from gym_fairbandits.agents import Agent
 from gym_fairbandits.curves import Curve, Tabulated

@@ -9,12 +9,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.wrappers import FlattenObservation
-from helpers_envs import EGAL, IMPROVING, drawn_laws, drawn_mixture, drawn_varying
+from helpers_envs import drawn_laws, drawn_mixture, drawn_varying
+from helpers_names import EGAL, IMPROVING, Kwargs
 from hypothesis import strategies as st
 
 from gym_fairbandits import arms, curves, wrappers
 
-Kwargs = dict[str, Any]
 Wrap = Callable[[Any], Any]
 MOST_TABLE = 10_000  # assignments that are worth a table here
 METRICS: tuple[str, ...] = ("PolicyRegret", "FairnessMetrics", "ExternalRegret")

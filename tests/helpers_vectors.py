@@ -9,17 +9,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from helpers_envs import (
-    IMPROVING,
-    Kwargs,
-    Player,
-    assert_identical,
-    drawn_laws,
-    drawn_mixture,
-    pins_for,
-    random_states,
-    worth,
-)
+from helpers_envs import drawn_laws, drawn_mixture, pins_for
+from helpers_names import IMPROVING, Kwargs
+from helpers_play import Player, assert_identical, random_states, worth
 from numpy.typing import NDArray
 
 MODES = list(AutoresetMode)

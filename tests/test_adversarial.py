@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from helpers_adversarial import final_metrics, make
-from helpers_agents import EGAL
-from numpy.typing import NDArray
+from helpers_names import EGAL, Ints
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
 from gym_fairbandits import agents
@@ -32,7 +31,6 @@ from gym_fairbandits.arms import (
 from gym_fairbandits.optimum import best_fixed_set_optimum
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
 
-Ints = NDArray[np.int64]
 # Sixteenths: sums of few of them are exact.
 TABLE = [[4, 8, 0, 2], [16, 1, 3, 3], [2, 2, 8, 8], [0, 16, 4, 1], [8, 0, 0, 8]]
 ROWS = (np.array(TABLE) / 16).tolist()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from helpers_adversarial import final_metrics, make
-from helpers_agents import EGAL, Floats
+from helpers_names import EGAL, Floats
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
 from gym_fairbandits import agents

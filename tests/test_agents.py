@@ -16,11 +16,8 @@ from gymnasium.vector import SyncVectorEnv
 from helpers_agents import (
     ALL_AGENTS,
     DETERMINISTIC,
-    EGAL,
     HORIZON_AWARE,
-    IMPROVING,
     SMALL,
-    Ints,
     Observation,
     build,
     episode,
@@ -28,6 +25,7 @@ from helpers_agents import (
     phases,
     row,
 )
+from helpers_names import EGAL, IMPROVING, Ints
 from numpy.testing import assert_array_equal
 
 from gym_fairbandits.agents import (

@@ -13,7 +13,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_arms import Fading, Floats, every_law
+from helpers_arms import Fading, every_law
+from helpers_names import Floats
 from numpy.typing import ArrayLike
 
 import gym_fairbandits  # noqa: F401  (registers the environments)

@@ -9,7 +9,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_envs import EGAL, arrays_in, assert_identical, every_id
+from helpers_envs import every_id
+from helpers_names import EGAL
+from helpers_play import arrays_in, assert_identical
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 

@@ -26,7 +26,8 @@ from helpers_assignment import (
     one_step,
     wrapped,
 )
-from helpers_envs import PICTURELESS, assert_identical
+from helpers_envs import PICTURELESS
+from helpers_play import assert_identical
 from numpy.testing import assert_array_equal
 
 from gym_fairbandits.wrappers import PolicyRegret, RotatedAssignment, SequentialAssignment

@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
-from helpers_agents import EGAL
 from helpers_assignment import ALL, Sizes, every_wrapper, legal, make, small, wrapped
+from helpers_names import EGAL
 from numpy.testing import assert_array_equal
 
 from gym_fairbandits.spaces import rotation

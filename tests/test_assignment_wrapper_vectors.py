@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from helpers_agents import EGAL
 from helpers_assignment import ALL, ONE_STEP, PLAYED, Sizes, make, one_step
-from helpers_envs import assert_identical
+from helpers_names import EGAL
+from helpers_play import assert_identical
 from helpers_vectors import every_mode
 from numpy.testing import assert_array_equal
 

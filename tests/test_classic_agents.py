@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import IMPROVING, Ints
 from helpers_histories import (
     History,
     fewest_pulls_of_the_best,
@@ -19,6 +18,7 @@ from helpers_histories import (
     tell,
     watched,
 )
+from helpers_names import IMPROVING, Ints
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.optimize import brentq

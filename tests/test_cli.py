@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers_names import EGAL, IMPROVING
 
 import gym_fairbandits.__main__ as cli
 from gym_fairbandits import agents
-
-IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

@@ -13,21 +13,13 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from helpers_conformance import SCALAR, VECTOR, same_play
-from helpers_envs import (
-    CASES,
-    EGAL,
-    IMPROVING,
-    MIXED,
-    PICTURELESS,
-    SAMPLES,
-    Kwargs,
+from helpers_envs import CASES, MIXED, PICTURELESS, SAMPLES, drawn_tables, every_case, every_id
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import (
     Player,
     arrays_in,
     arrays_of_state,
     assert_identical,
-    drawn_tables,
-    every_case,
-    every_id,
     play,
     random_states,
     vandalise,

@@ -13,19 +13,9 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from helpers_conformance import SCALAR, same_play
-from helpers_envs import (
-    EGAL,
-    IMPROVING,
-    SAMPLES,
-    Kwargs,
-    Player,
-    assert_identical,
-    drawn_tables,
-    every_case,
-    every_id,
-    play,
-    worth,
-)
+from helpers_envs import SAMPLES, drawn_tables, every_case, every_id
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import Player, assert_identical, play, worth
 
 # Between them they give every argument that JSON can hold.
 JSON_CASES: list[tuple[str, Kwargs]] = [

@@ -7,15 +7,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_envs import (
-    EGAL,
-    IMPROVING,
-    Kwargs,
-    Player,
-    assert_identical,
-    drawn_laws,
-    drawn_mixture,
-)
+from helpers_envs import drawn_laws, drawn_mixture
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import Player, assert_identical
 
 VECTORISED: list[tuple[str, Kwargs]] = [
     (IMPROVING, {"horizon": 4, "noise_std": 0.5}),

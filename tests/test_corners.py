@@ -13,8 +13,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
-from helpers_agents import EGAL, EGAL_AGENTS, IMPROVING, IMPROVING_AGENTS, fixed
+from helpers_agents import EGAL_AGENTS, IMPROVING_AGENTS, fixed
 from helpers_envs import Root
+from helpers_names import EGAL, IMPROVING
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 

@@ -17,13 +17,13 @@ from helpers_curves import (
     SCALED,
     USERS,
     VALID,
-    Floats,
     Halving,
     HeadStart,
     Wave,
     every_valid,
     random_curve,
 )
+from helpers_names import Floats
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
 from gym_fairbandits import curves

@@ -9,8 +9,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL, FirstPullOfArmZeroPaysNothing, Floats, Ints, Observation, fixed
+from helpers_agents import FirstPullOfArmZeroPaysNothing, Observation, fixed
 from helpers_egal import ROTATING, SHARING, played
+from helpers_names import EGAL, Floats, Ints
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import beta, binom, binomtest, chisquare, norm
 

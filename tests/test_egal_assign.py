@@ -9,22 +9,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
-from helpers_envs import (
-    EGAL,
-    SAMPLES,
-    Player,
-    Seasonal,
-    assert_identical,
-    drawn_laws,
-    play,
-    random_states,
-    worth,
-)
+from helpers_envs import SAMPLES, Seasonal, drawn_laws
+from helpers_names import EGAL, Kwargs
+from helpers_play import Player, assert_identical, play, random_states, worth
 from numpy.typing import NDArray
 
 from gym_fairbandits.arms import Arms, Bernoulli, Empirical, Gaussian
-
-Kwargs = dict[str, Any]
 
 
 def make(**kwargs: Any) -> Any:

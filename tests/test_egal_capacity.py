@@ -8,8 +8,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import DATA, EGAL, episode, fixed, phases
+from helpers_agents import DATA, episode, fixed, phases
 from helpers_egal import ANY_CAPACITY, ROTATING, SHARING, played
+from helpers_names import EGAL
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gym_fairbandits.agents import (

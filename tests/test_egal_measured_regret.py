@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL, Floats
+from helpers_names import EGAL, Floats
 
 from gym_fairbandits.agents import (
     Agent,

@@ -11,12 +11,11 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from helpers_names import Floats
 from scipy.optimize import linprog
 
 from gym_fairbandits.optimum import best_slots, egalitarian_optimum
 
-Floats = NDArray[np.float64]
 VECTORS = json.loads((Path(__file__).parent / "data" / "egal_optimum.json").read_text())
 
 

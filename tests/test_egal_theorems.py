@@ -9,7 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL, Floats, Ints, episode, fixed
+from helpers_agents import episode, fixed
+from helpers_names import EGAL, Floats, Ints
 
 from gym_fairbandits.agents import Agent, EgalUCB, OracleRotation, StaticOracle, UniformRandom
 from gym_fairbandits.wrappers import PolicyRegret

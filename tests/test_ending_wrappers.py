@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
-from helpers_agents import EGAL, IMPROVING
 from helpers_external import KEY as EXTERNAL
 from helpers_fairness import ARM_KEYS, USER_KEYS
+from helpers_names import EGAL, IMPROVING
 from helpers_regret import EARLY_LATE, KEYS, play
 from helpers_vectors import every_mode
 from numpy.testing import assert_array_equal

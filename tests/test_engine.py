@@ -11,15 +11,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled
-from helpers_agents import (
-    EGAL,
-    EGAL_AGENTS,
-    HORIZON,
-    IMPROVING,
-    FirstPullOfArmZeroPaysNothing,
-    Ints,
-    episode,
-)
+from helpers_agents import EGAL_AGENTS, HORIZON, FirstPullOfArmZeroPaysNothing, episode
+from helpers_names import EGAL, IMPROVING, Ints
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gym_fairbandits import agents

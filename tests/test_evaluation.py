@@ -10,9 +10,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL, EGAL_AGENTS, IMPROVING
+from helpers_agents import EGAL_AGENTS
 from helpers_checkout import run_python
-from helpers_envs import Kwargs
 from helpers_evaluation import (
     DYADIC,
     FIXED,
@@ -23,6 +22,7 @@ from helpers_evaluation import (
     baselines,
     made,
 )
+from helpers_names import EGAL, IMPROVING, Kwargs
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 

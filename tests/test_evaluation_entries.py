@@ -9,9 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL, IMPROVING
-from helpers_envs import Kwargs
 from helpers_evaluation import DYADIC, LowestFree, assert_same
+from helpers_names import EGAL, IMPROVING, Kwargs
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 

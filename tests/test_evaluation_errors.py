@@ -11,10 +11,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import InvalidAction, NameNotFound
-from helpers_agents import IMPROVING
 from helpers_checkout import run_python
-from helpers_envs import Kwargs
 from helpers_evaluation import TRAP, assert_all_same, made
+from helpers_names import IMPROVING, Kwargs
 from numpy.typing import NDArray
 
 from gym_fairbandits.agents import OracleRotation, RoundRobin, UniformRandom

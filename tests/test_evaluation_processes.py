@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_agents import EGAL, IMPROVING
 from helpers_evaluation import SETTINGS, TRAP, assert_all_same, assert_same, baselines
+from helpers_names import EGAL, IMPROVING
 from numpy.typing import NDArray
 
 from gym_fairbandits.agents import FixedArm, RoundRobin, UniformRandom

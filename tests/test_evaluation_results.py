@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_agents import EGAL, IMPROVING
 from helpers_evaluation import FIXED, TRAP, made
+from helpers_names import EGAL, IMPROVING
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import bootstrap
 

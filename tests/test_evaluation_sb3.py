@@ -12,9 +12,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import FlattenObservation
-from helpers_agents import EGAL, IMPROVING
-from helpers_envs import Kwargs
 from helpers_evaluation import assert_same
+from helpers_names import EGAL, IMPROVING, Kwargs
 
 from gym_fairbandits.evaluation import Entry, EvaluationError, compare, evaluate
 from gym_fairbandits.wrappers import RankedAssignment, SequentialAssignment

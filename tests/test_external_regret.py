@@ -12,9 +12,10 @@ import pytest
 from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
-from helpers_agents import EGAL, IMPROVING, exact_cap, fixed, float_caps, random_caps
+from helpers_agents import exact_cap, fixed, float_caps, random_caps
 from helpers_envs import IMPROVING_CASES, Root
 from helpers_external import KEY, improving
+from helpers_names import EGAL, IMPROVING
 from helpers_regret import EARLY_LATE, play
 from numpy.testing import assert_allclose, assert_array_equal
 

@@ -13,8 +13,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import Autoreset
-from helpers_agents import EGAL, IMPROVING, fixed
+from helpers_agents import fixed
 from helpers_external import KEY, improving
+from helpers_names import EGAL, IMPROVING
 from helpers_regret import EARLY_LATE, play
 from helpers_vectors import every_mode
 from numpy.testing import assert_allclose, assert_array_equal

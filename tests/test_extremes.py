@@ -10,17 +10,16 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_envs import EGAL, IMPROVING, Player, assert_identical, every_id
+from helpers_envs import every_id
+from helpers_names import EGAL, IMPROVING, Floats, Kwargs
+from helpers_play import Player, assert_identical
 from numpy.testing import assert_array_equal
-from numpy.typing import NDArray
 
 from gym_fairbandits import agents, curves, optimum
 from gym_fairbandits.agents import AnytimeImproving, EgalUCB
 from gym_fairbandits.arms import Gaussian
 from gym_fairbandits.wrappers import FairnessMetrics, PolicyRegret
 
-Floats = NDArray[np.float64]
-Kwargs = dict[str, Any]
 HUGE = 10**7  # the longest horizon
 MANY = 10**5  # the most arms
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
-from helpers_agents import EGAL, IMPROVING, fixed
+from helpers_agents import fixed
 from helpers_fairness import ARM_KEYS, USER_KEYS, improving
+from helpers_names import EGAL, IMPROVING
 from helpers_regret import play
 from numpy.testing import assert_allclose, assert_array_equal
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
-from helpers_agents import EGAL, IMPROVING
 from helpers_fairness import ARM_KEYS, USER_KEYS, keys_of
+from helpers_names import EGAL, IMPROVING
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gym_fairbandits.agents import EgalUCB, RoundRobin

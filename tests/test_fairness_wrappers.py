@@ -9,8 +9,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from helpers_agents import EGAL, IMPROVING, fixed
+from helpers_agents import fixed
 from helpers_fairness import ARM_KEYS, USER_KEYS, improving, keys_of
+from helpers_names import EGAL, IMPROVING
 from helpers_regret import EARLY_LATE, play
 from helpers_vectors import every_mode
 from numpy.testing import assert_allclose, assert_array_equal

@@ -9,22 +9,12 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
-from helpers_envs import (
-    IMPROVING,
-    MIXED,
-    PEAKED,
-    Player,
-    assert_identical,
-    drawn_tables,
-    play,
-    random_states,
-    worth,
-)
+from helpers_envs import MIXED, PEAKED, drawn_tables
+from helpers_names import IMPROVING, Kwargs
+from helpers_play import Player, assert_identical, play, random_states, worth
 
 from gym_fairbandits.curves import Constant, Curve, LinearCap, Tabulated
 from gym_fairbandits.envs import ImprovingBanditEnv
-
-Kwargs = dict[str, Any]
 
 # Every value below is a sum of powers of two: floating point makes no error.
 EXACT: list[Any] = [

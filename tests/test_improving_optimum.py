@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from helpers_names import Floats
 
 from gym_fairbandits._grid import CurveGrid
 from gym_fairbandits.curves import (
@@ -27,8 +27,6 @@ from gym_fairbandits.curves import (
     Tabulated,
 )
 from gym_fairbandits.optimum import best_arms, improving_optimum
-
-Floats = NDArray[np.float64]
 
 
 def monotone_table(rng: np.random.Generator, steps: int) -> list[Fraction]:

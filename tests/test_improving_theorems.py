@@ -10,7 +10,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import IMPROVING, episode, exact_algorithm1, exact_cap, float_caps, random_caps
+from helpers_agents import episode, exact_algorithm1, exact_cap, float_caps, random_caps
+from helpers_names import IMPROVING
 
 from gym_fairbandits.agents import Agent, AnytimeImproving, FixedArm, Greedy, RoundRobin
 from gym_fairbandits.curves import (

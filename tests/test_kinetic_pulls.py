@@ -9,7 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import IMPROVING, episode, exact_algorithm1, exact_cap, float_caps, random_caps
+from helpers_agents import episode, exact_algorithm1, exact_cap, float_caps, random_caps
+from helpers_names import IMPROVING
 
 from gym_fairbandits.agents import AnytimeImproving
 from gym_fairbandits.agents.base import TIE_TOLERANCE

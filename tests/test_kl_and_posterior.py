@@ -6,15 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from helpers_names import Floats
 from numpy.testing import assert_allclose, assert_array_equal
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, binomtest, kstest, norm
 
 from gym_fairbandits.agents._kl import bernoulli_divergence, exploration_budget, kl_upper_bound
 from gym_fairbandits.agents._posterior import bernoulli_coins, sample_beta, sample_gaussian
-
-Floats = NDArray[np.float64]
 
 
 def one(value: float) -> Floats:

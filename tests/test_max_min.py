@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from helpers_names import Floats
 from numpy.typing import NDArray
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
@@ -21,7 +22,6 @@ from gym_fairbandits.optimum import egalitarian_optimum, max_min_assignment
 from gym_fairbandits.wrappers import PolicyRegret
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
 
-Floats = NDArray[np.float64]
 VECTORS = json.loads((Path(__file__).parent / "data" / "egal_optimum.json").read_text())
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
-from helpers_agents import EGAL, IMPROVING, build, episode, fixed
+from helpers_agents import build, episode, fixed
+from helpers_names import EGAL, IMPROVING
 from helpers_vectors import MODES
 
 from gym_fairbandits.agents import Agent, OracleArm, OracleRotation, StaticOracle

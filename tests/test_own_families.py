@@ -9,12 +9,10 @@ from typing import ClassVar
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from helpers_names import Floats
 
 from gym_fairbandits import arms, curves
 from gym_fairbandits.curves.base import check_parameters
-
-Floats = NDArray[np.float64]
 
 
 def test_a_dict_form_is_data_and_imports_nothing() -> None:

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from helpers_agents import (
     DATA,
-    EGAL,
-    IMPROVING,
     FirstPullOfArmZeroPaysNothing,
     Observation,
     episode,
@@ -25,6 +23,7 @@ from helpers_agents import (
     random_caps,
     seen,
 )
+from helpers_names import EGAL, IMPROVING
 from numpy.testing import assert_array_equal
 
 from gym_fairbandits.agents import Agent, AnytimeImproving, EgalUCB, Greedy, RoundRobin

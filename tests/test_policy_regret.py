@@ -9,7 +9,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
-from helpers_agents import EGAL, IMPROVING, episode, fixed
+from helpers_agents import episode, fixed
+from helpers_names import EGAL, IMPROVING
 from helpers_regret import EARLY_LATE, KEYS, improving, play
 from numpy.testing import assert_array_equal
 

@@ -7,7 +7,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL, IMPROVING, episode, fixed
+from helpers_agents import episode, fixed
+from helpers_names import EGAL, IMPROVING
 
 from gym_fairbandits.agents import AnytimeImproving, EgalUCB, OracleArm, UniformRandom
 from gym_fairbandits.arms import Gaussian

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 from gymnasium.wrappers.vector import DictInfoToList
 from gymnasium.wrappers.vector import RecordEpisodeStatistics as VectorRecordEpisodeStatistics
-from helpers_agents import EGAL, IMPROVING
+from helpers_names import EGAL, IMPROVING
 from helpers_regret import EARLY_LATE, KEYS, improving, play
 from helpers_vectors import RECENT, every_mode
 from numpy.testing import assert_array_equal

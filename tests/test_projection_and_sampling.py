@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_agents import Floats
+from helpers_names import Floats
 from numpy.testing import assert_allclose
 
 import gym_fairbandits  # noqa: F401  (registers the environments)

@@ -15,7 +15,8 @@ import pytest
 from gymnasium import spaces
 from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.vector import AutoresetMode
-from helpers_envs import IMPROVING, Player, assert_identical
+from helpers_names import IMPROVING, Kwargs
+from helpers_play import Player, assert_identical
 from helpers_strategies import (
     Stack,
     Wrap,
@@ -33,8 +34,6 @@ from hypothesis import strategies as st
 from gym_fairbandits import arms, curves, wrappers
 from gym_fairbandits.envs import EgalAssignVectorEnv, ImprovingBanditVectorEnv
 from gym_fairbandits.spaces import Assignment
-
-Kwargs = dict[str, Any]
 
 # --- What an episode is held to -----------------------------------------------------------------
 

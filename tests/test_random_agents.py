@@ -9,7 +9,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import EGAL, IMPROVING, SMALL, Observation, episode, row, seen
+from helpers_agents import SMALL, Observation, episode, row, seen
+from helpers_names import EGAL, IMPROVING
 from scipy.stats import chisquare
 
 from gym_fairbandits.agents import Agent, EgalUCB, UniformRandom

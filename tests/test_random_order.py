@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import IMPROVING, Floats
+from helpers_names import IMPROVING, Floats
 from helpers_rising import PUBLISHED, linear, pulled
 from scipy.stats import chisquare
 

@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from helpers_names import EGAL, IMPROVING
 
 import gym_fairbandits  # noqa: F401 - registers the environments
 from gym_fairbandits import agents
@@ -19,7 +20,6 @@ from gym_fairbandits.agents import Agent, registry
 from gym_fairbandits.evaluation import Entry, evaluate
 from gym_fairbandits.wrappers import PolicyRegret
 
-IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
 READY = [(env_id, name) for env_id in (IMPROVING, EGAL) for name in agents.ready(env_id)]
 BASES = {"Agent", "RotatingAgent", "IndexRotation"}
 

@@ -12,17 +12,9 @@ import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from gymnasium.wrappers import TimeLimit
-from helpers_envs import EGAL, IMPROVING, Kwargs, every_id
-from helpers_rendering import (
-    EARLY_LATE,
-    EGAL_ACTIONS,
-    FIXED,
-    HARD,
-    facts,
-    made,
-    played,
-    pygame,
-)
+from helpers_envs import every_id
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_rendering import EARLY_LATE, EGAL_ACTIONS, FIXED, HARD, facts, made, played, pygame
 from numpy.typing import NDArray
 
 from gym_fairbandits.envs.rendering import picture

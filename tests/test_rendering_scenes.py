@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers_envs import EGAL, IMPROVING, Kwargs, every_id
+from helpers_envs import every_id
+from helpers_names import EGAL, IMPROVING, Kwargs
 from helpers_rendering import EARLY_LATE, EGAL_ACTIONS, FIXED, HARD, facts, made, played
 
 from gym_fairbandits.envs.rendering import EgalScene, ImprovingScene

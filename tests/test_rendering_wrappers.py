@@ -14,7 +14,8 @@ from gymnasium.wrappers import (
     RecordEpisodeStatistics,
     RecordVideo,
 )
-from helpers_envs import IMPROVING, Kwargs, every_id
+from helpers_envs import every_id
+from helpers_names import IMPROVING, Kwargs
 from helpers_rendering import EARLY_LATE, facts, made, pygame
 
 from gym_fairbandits.wrappers import PolicyRegret

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 import gymnasium as gym
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from helpers_names import Floats
 
 import gym_fairbandits  # noqa: F401  (registers the environments)
 from gym_fairbandits._grid import CurveGrid
@@ -34,7 +34,6 @@ from gym_fairbandits.optimum import improving_optimum, rested_optima, rested_opt
 from gym_fairbandits.wrappers import PolicyRegret
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret
 
-Floats = NDArray[np.float64]
 VECTORS = json.loads((Path(__file__).parent / "data" / "rested_optimum.json").read_text())
 
 

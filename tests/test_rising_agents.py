@@ -12,7 +12,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
-from helpers_agents import DATA, IMPROVING, Floats, Observation, episode
+from helpers_agents import DATA, Observation, episode
+from helpers_names import IMPROVING, Floats
 from helpers_rising import PUBLISHED, game, linear, pulled, tables
 from scipy.optimize import linprog
 

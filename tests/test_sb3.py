@@ -12,7 +12,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import FlattenObservation
-from helpers_agents import ALL_AGENTS, EGAL, IMPROVING, build, episode
+from helpers_agents import ALL_AGENTS, build, episode
+from helpers_names import EGAL, IMPROVING
 from numpy.testing import assert_array_equal
 
 from gym_fairbandits.agents import Agent, OracleArm, OracleRotation, UniformRandom

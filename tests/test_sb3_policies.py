@@ -10,6 +10,7 @@ from typing import Any, cast
 import gymnasium as gym
 import numpy as np
 import pytest
+from helpers_names import EGAL, IMPROVING
 
 th = pytest.importorskip("torch")
 pytest.importorskip("stable_baselines3")
@@ -42,7 +43,6 @@ from gym_fairbandits.wrappers.vector import (  # noqa: E402
 from gym_fairbandits.wrappers.vector import PolicyRegret as VectorPolicyRegret  # noqa: E402
 from gym_fairbandits.wrappers.vector import RankedAssignment as VectorRanked  # noqa: E402
 
-IMPROVING, EGAL = "ImprovingBandit-v0", "EgalAssign-v0"
 EGAL_SIZE: dict[str, Any] = {"num_users": 3, "num_arms": 5, "horizon": 12}
 MAKERS: dict[str, Callable[[], Any]] = {
     "bandit": lambda: gym.make(IMPROVING, num_arms=5, horizon=12),

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import gymnasium as gym
 import pytest
 from gymnasium.envs.registration import EnvSpec
-from helpers_envs import EGAL, IMPROVING
+from helpers_names import EGAL, IMPROVING
 
 import gym_fairbandits
 from gym_fairbandits import arms, curves

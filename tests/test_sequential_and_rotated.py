@@ -12,7 +12,7 @@ from gymnasium.error import InvalidAction
 from gymnasium.wrappers import FlattenObservation, TransformObservation
 from helpers_agents import fixed
 from helpers_assignment import Sizes, Spy, legal, make, wrapped
-from helpers_envs import assert_identical
+from helpers_play import assert_identical
 
 from gym_fairbandits.agents import OracleRotation
 from gym_fairbandits.agents.egalitarian import RotatingAgent, top_arms

@@ -11,16 +11,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import (
-    IMPROVING,
-    ExactCurve,
-    Floats,
-    episode,
-    exact_cap,
-    float_caps,
-    random_caps,
-    row,
-)
+from helpers_agents import ExactCurve, episode, exact_cap, float_caps, random_caps, row
+from helpers_names import IMPROVING, Floats
 from helpers_rising import PUBLISHED, game, linear, pulled, tables
 from numpy.testing import assert_array_equal
 

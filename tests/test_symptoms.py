@@ -19,18 +19,9 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import FlattenObservation
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
-from helpers_envs import (
-    EGAL,
-    IMPROVING,
-    MIXED,
-    PEAKED,
-    SAMPLES,
-    Player,
-    Root,
-    assert_identical,
-    every_id,
-    play,
-)
+from helpers_envs import MIXED, PEAKED, SAMPLES, Root, every_id
+from helpers_names import EGAL, IMPROVING
+from helpers_play import Player, assert_identical, play
 from helpers_vectors import DISABLED, RECENT, SAME_STEP, every_mode
 from numpy.typing import NDArray
 from packaging.requirements import Requirement

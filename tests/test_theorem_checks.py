@@ -10,7 +10,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import IMPROVING, Observation, episode
+from helpers_agents import Observation, episode
+from helpers_names import IMPROVING
 
 from gym_fairbandits import bounds
 from gym_fairbandits.agents import (

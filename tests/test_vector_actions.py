@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.error import InvalidAction, ResetNeeded
-from helpers_envs import (
-    EGAL,
-    IMPROVING,
-    Kwargs,
-    Player,
-    assert_identical,
-    every_id,
-    random_states,
-    worth,
-)
+from helpers_envs import every_id
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import Player, assert_identical, random_states, worth
 from helpers_vectors import (
     DISABLED,
     MODES,

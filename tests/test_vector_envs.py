@@ -12,24 +12,17 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 from helpers_envs import (
-    EGAL,
-    IMPROVING,
     MIXED,
-    Kwargs,
-    Player,
     Root,
-    arrays_in,
-    arrays_of_state,
-    assert_identical,
     drawn_laws,
     drawn_mixture,
     drawn_tables,
     every_case,
     every_id,
     pins_for,
-    vandalise,
-    worth,
 )
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import Player, arrays_in, arrays_of_state, assert_identical, vandalise, worth
 from helpers_vectors import DISABLED, NEXT_STEP, SAME_STEP, Duel, every_mode, make_native, progress
 
 from gym_fairbandits.curves import Constant

@@ -9,17 +9,9 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
-from helpers_envs import (
-    IMPROVING,
-    Kwargs,
-    Player,
-    assert_identical,
-    every_case,
-    every_id,
-    pins_for,
-    random_states,
-    worth,
-)
+from helpers_envs import every_case, every_id, pins_for
+from helpers_names import IMPROVING, Kwargs
+from helpers_play import Player, assert_identical, random_states, worth
 from helpers_vectors import NEXT_STEP, Duel, every_mode, make_native, progress, running_pair
 
 

@@ -11,7 +11,9 @@ import pytest
 from gymnasium.envs.registration import VectorizeMode
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
-from helpers_envs import EGAL, IMPROVING, Kwargs, Player, assert_identical, drawn_laws, every_id
+from helpers_envs import drawn_laws, every_id
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import Player, assert_identical
 from helpers_vectors import (
     DISABLED,
     NEXT_STEP,

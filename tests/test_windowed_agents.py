@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_agents import IMPROVING, episode
+from helpers_agents import episode
 from helpers_histories import (
     History,
     fewest_pulls_of_the_best,
@@ -19,6 +19,7 @@ from helpers_histories import (
     tell,
     watched,
 )
+from helpers_names import IMPROVING
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gym_fairbandits.agents import (

@@ -11,7 +11,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from helpers_conformance import SCALAR, VECTOR
-from helpers_envs import EGAL, IMPROVING, MIXED, Kwargs, assert_identical, every_id
+from helpers_envs import MIXED, every_id
+from helpers_names import EGAL, IMPROVING, Kwargs
+from helpers_play import assert_identical
 
 NAN, INF = math.nan, math.inf
 INTEGER = "must be an integer"

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.error import InvalidAction
-from helpers_envs import EGAL, IMPROVING
+from helpers_names import EGAL, IMPROVING
 
 from gym_fairbandits import (
     agents,

@@ -1,4 +1,4 @@
-"""What users of such environments trip over elsewhere, from public reports, cannot happen here."""
+"""What users trip over elsewhere cannot happen here: one list of public reports, in one file."""
 
 from __future__ import annotations
 
@@ -69,6 +69,12 @@ def sequential(users: int = 3, num_arms: int = 4, **options: Any) -> Any:
     )
 
 
+def masked_learner(env: Any) -> Any:
+    return pytest.importorskip("sb3_contrib").MaskablePPO(
+        "MultiInputPolicy", env, n_steps=32, batch_size=16, n_epochs=1, seed=0, device="cpu"
+    )
+
+
 def steps_of(envs: Any, mode: AutoresetMode, steps: int, arm: int | None = None) -> Iterator[Any]:
     """Step a vector environment, resetting ended rows by hand where the mode wants it."""
     player = Player(envs.single_action_space)
@@ -86,11 +92,8 @@ def steps_of(envs: Any, mode: AutoresetMode, steps: int, arm: int | None = None)
 
 def test_masks_of_several_choices_never_admit_a_collision() -> None:
     # sb3-contrib#242: independent masks let [1, 1, 3] pass.
-    maskable = pytest.importorskip("sb3_contrib").MaskablePPO
     env = sequential(strict=True)  # which raises at a taken arm
-    model = maskable(
-        "MultiInputPolicy", env, n_steps=32, batch_size=16, n_epochs=1, seed=0, device="cpu"
-    ).learn(64)
+    model = masked_learner(env).learn(64)
     observation, _ = env.reset(seed=1)
     for _ in range(48):
         action, _ = model.predict(observation, action_masks=env.action_masks())
@@ -132,17 +135,14 @@ def test_masks_are_flat_arrays_of_one_shape() -> None:
 
 def test_evaluation_that_knows_no_masks_still_plays_legal_assignments() -> None:
     # sb3-contrib#226, #142: the ordinary EvalCallback ignores masks.
-    maskable = pytest.importorskip("sb3_contrib").MaskablePPO
+    learner = masked_learner(sequential())
     callbacks = pytest.importorskip("stable_baselines3.common.callbacks")
     monitor = pytest.importorskip("stable_baselines3.common.monitor").Monitor
     inner = sequential()
     callback = callbacks.EvalCallback(
         monitor(inner), eval_freq=32, n_eval_episodes=2, deterministic=False, verbose=0
     )
-    model = maskable(
-        "MultiInputPolicy", sequential(), n_steps=32, batch_size=16, n_epochs=1, device="cpu"
-    )
-    model.learn(64, callback=callback)
+    learner.learn(64, callback=callback)
     assert callback.n_calls >= 64
     assert len(inner.env.seen) == 2 * 2 * 8  # two evaluations of two episodes of eight steps
     assert all(len(set(assignment)) == 3 for assignment in inner.env.seen)
@@ -531,12 +531,9 @@ def test_an_instance_is_drawn_per_episode_or_fixed_as_the_user_says(env_id: str)
         random.reset(seed=seed)
         values.append(random.unwrapped.optimal_return(100))
     assert len(set(values)) == 6
-    if env_id == IMPROVING:
-        random.reset(seed=0)
-        chosen: Any = list(random.unwrapped.curves)
-    else:
-        random.reset(seed=0)
-        chosen = random.unwrapped.arms
+    random.reset(seed=0)
+    bandit = random.unwrapped
+    chosen: Any = list(bandit.curves) if env_id == IMPROVING else bandit.arms
     fixed: Any = gym.make(env_id, instance=chosen)
     for seed in range(6):
         fixed.reset(seed=seed)

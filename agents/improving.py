@@ -67,7 +67,7 @@ class AnytimeImproving(Agent):
     Guarantee (Theorem 4): competitive ratio O(k), the best any deterministic policy can have. The
     statement says 32k, the proof gives 200k, and both are wrong for small T: arms with only the
     two forced pulls escape its argument, so bounds hold from T >= 4k on. Theorem 5: with enough
-    steps, the gap of every arm to its potential that matters vanishes.
+    steps, the gap of every arm to its potential vanishes.
 
     Attributes:
         tolerance: Relative difference up to which estimates tie; see
@@ -145,14 +145,15 @@ def future_reward(last: Floats, rise: Floats, steps: Floats) -> Floats:
     With diminishing returns a reward v that rose by d rises by at most d each time, and stays at
     most 1: ``sum of min(1, v + d j) for j = 1..M``. In closed form, with
     s = min(M, floor((1 - v) / d)) pulls until it is 1: ``s v + d s (s + 1) / 2 + (M - s)``, and
-    ``M v`` if d is not positive. (Heidari, Kearns, Roth 2016; Lindner et al. 2021.)
+    ``M v`` if d is not positive. (Heidari, Kearns, Roth 2016; Lindner et al. 2021.) Also ``M v``
+    if v is above 1, as only noise makes it: so it is never less than what v for ever would pay.
 
     Args:
         last: v, float64 array.
         rise: d, in the same shape.
         steps: M, in the same shape.
     """
-    rises = rise > 0
+    rises = (rise > 0) & (last < 1)
     with np.errstate(over="ignore"):
         until_one = np.floor((1 - last) / np.where(rises, rise, 1.0))
     count = np.clip(until_one, 0.0, steps)
@@ -169,7 +170,7 @@ class HorizonAwareImproving(Agent):
     order. From h = 2 on, with R earned so far, v the last reward and d the last increment, arm i
     would earn in T pulls at least p_i = R + (T - h) v and at most
     q_i = R + :func:`future_reward` (v, d, T - h); it is dropped if q_i < max p. The last arm left
-    is pulled to the end. O(k) per step.
+    is pulled to the end: there always is one, as q_i >= p_i, also under noise. O(k) per step.
 
     The rule is that of ``increasing.py`` in Lindner et al.'s repository, as the text of the paper
     was not at hand. That code pulls every arm once before it begins to count, so that its R, v, d

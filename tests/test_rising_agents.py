@@ -57,8 +57,13 @@ def test_future_reward_is_the_sum_of_the_capped_line(seed: int) -> None:
 
 def test_future_reward_of_extreme_increments() -> None:
     last, rise = np.array([0.5, 0.5, 1.2, 0.0]), np.array([5e-324, 1e300, 0.1, 0.25])
-    # Nearly flat; at once 1; above 1 by noise, back to 1; 0.25 + 0.5 + 0.75 + 1 + 1 + ...
-    np.testing.assert_allclose(future_reward(last, rise, np.full(4, 6.0)), [3.0, 6.0, 6.0, 4.5])
+    # Nearly flat; at once 1; above 1 by noise, where it stays; 0.25 + 0.5 + 0.75 + 1 + 1 + ...
+    np.testing.assert_allclose(future_reward(last, rise, np.full(4, 6.0)), [3.0, 6.0, 7.2, 4.5])
+
+
+def test_future_reward_is_never_below_that_of_the_last_reward_for_ever() -> None:
+    last, rise = np.meshgrid(np.linspace(-0.5, 1.5, 41), np.linspace(-0.3, 0.3, 13))
+    assert (future_reward(last, rise, np.full(last.shape, 50.0)) >= 50 * last - 1e-12).all()
 
 
 def test_noisy_future_reward_by_hand() -> None:

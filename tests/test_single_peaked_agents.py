@@ -145,6 +145,30 @@ def test_elimination_by_hand(constant: float, expected: list[int]) -> None:
     assert pulled(HorizonAwareImproving(), [Constant(constant), linear(0.1)], 10) == expected
 
 
+def test_elimination_keeps_an_arm_that_noise_lifted_above_one() -> None:
+    # In 182 steps to come the last arm pays at least 182 * 1.1, the others at most 182 * 0.3.
+    observation = {
+        "pulls": np.array([6, 6, 6]),
+        "reward_sum": np.array([1.2, 1.8, 4.0]),
+        "last_reward": np.array([0.2, 0.3, 1.1]),
+        "last_increment": np.array([0.0, 0.0, 0.1]),
+    }
+    assert HorizonAwareImproving(horizon=200).act(observation) == 2
+
+
+def test_elimination_never_drops_all_arms_under_noise() -> None:
+    env = game([Constant(0.2), Constant(0.3), LinearCap(1, 5)], 200, noise=0.1)
+    agent = HorizonAwareImproving()
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        agent.reset()
+        ended = False
+        while not ended:
+            action = agent.act(observation)
+            assert agent._left.any()
+            observation, _, ended, *_ = env.step(action)
+
+
 def exact_elimination(curves: Sequence[ExactCurve], steps: int) -> list[int]:
     """Return the pulls of the elimination in exact arithmetic."""
     left, phase = list(range(len(curves))), 0

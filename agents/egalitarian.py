@@ -250,10 +250,11 @@ class EgalUCB(RotatingAgent):
         if self.update == "played":
             if self._index.shape != (len(self._sets), pulls.shape[1]):
                 self._index = np.full((len(self._sets), pulls.shape[1]), np.inf)
-            self._index[rows[steps == 0]] = np.inf
-            going_on = rows[steps > 0]
-            played = self._sets[going_on]
-            fresh = np.take_along_axis(index[steps > 0], played, axis=1)
-            self._index[going_on[:, None], played] = fresh
+            # After a reset, the last set is no longer known, whatever the step.
+            going_on = (steps > 0) & (self._chosen_at[rows] >= 0)
+            self._index[rows[~going_on]] = np.inf
+            played = self._sets[rows[going_on]]
+            fresh = np.take_along_axis(index[going_on], played, axis=1)
+            self._index[rows[going_on][:, None], played] = fresh
             index = self._index[rows]
         return top_arms(index, count)

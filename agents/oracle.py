@@ -20,9 +20,38 @@ from .running import call, episode_length, read
 __all__ = ["GreedyNext", "OracleArm", "OracleRotation", "OracleSchedule", "StaticOracle"]
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
-class OracleArm(Agent):
+class _Reader(Agent):
+    """Asks the environment for what an episode is played by: as it begins, and after a reset."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__()
+        self._env = env
+        self._answers: Ints = np.zeros(0, dtype=np.int64)  # of each row
+        self._known: Bools = np.zeros(0, dtype=np.bool_)  # which of them stand
+
+    def _ask(self, observation: Observation, shape: tuple[int, ...], name: str, steps: int) -> Ints:
+        """Return the answers of a method of the environment, of the given shape; not to be kept."""
+        new = observation["pulls"].sum(axis=1) == 0
+        if self._answers.shape != shape:
+            self._answers = np.zeros(shape, dtype=np.int64)
+            self._known = np.zeros(len(new), dtype=np.bool_)
+        new |= ~self._known
+        if new.any():
+            answers = np.array(call(self._env, name, steps), dtype=np.int64)
+            # Rows that play on keep theirs: the instance behind them has not changed.
+            self._answers[new] = answers[new]
+            self._known[:] = True
+        return self._answers
+
+    def _forget(self, mask: Bools | None) -> None:
+        if mask is None or len(mask) == len(self._known):
+            self._known[slice(None) if mask is None else mask] = False
+
+
+class OracleArm(_Reader):
     """Pulls the arm that is best for the episode's length throughout: the offline optimum.
 
     Its policy regret is 0 if arms do not decrease (Patil et al., Appendix B). If arms decrease,
@@ -41,22 +70,16 @@ class OracleArm(Agent):
             TypeError: If ``env`` is another environment, or ``steps`` is not an integer.
             ValueError: If ``steps`` is negative.
         """
-        super().__init__()
-        self._env = env
+        super().__init__(env)
         self._length = episode_length(env) if steps is None else checked_int("steps", steps, 0)
-        self._arms: Ints = np.zeros(0, dtype=np.int64)
         read(env, "noise_std")  # only improving arms have it
 
     def _act(self, observation: Observation) -> Ints:
-        new = observation["pulls"].sum(axis=1) == 0
-        if new.any() or len(self._arms) != len(new):
-            arms = np.array(call(self._env, "optimal_arm", self._length), dtype=np.int64)
-            # Rows that play on keep their arm: the instance behind them has not changed.
-            self._arms = np.where(new, arms, self._arms) if len(self._arms) == len(new) else arms
-        return self._arms.copy()
+        rows = len(observation["pulls"])
+        return self._ask(observation, (rows,), "optimal_arm", self._length).copy()
 
 
-class OracleSchedule(Agent):
+class OracleSchedule(_Reader):
     """Pulls each arm as often as the best schedule of the episode's length does.
 
     Its policy regret is 0 on any rested arms, whether they rise or fall; the order of pulls does
@@ -76,21 +99,15 @@ class OracleSchedule(Agent):
             TypeError: If ``env`` is another environment, or ``steps`` is not an integer.
             ValueError: If ``steps`` is negative.
         """
-        super().__init__()
-        self._env = env
+        super().__init__(env)
         self._length = episode_length(env) if steps is None else checked_int("steps", steps, 0)
-        self._schedule: Ints = np.zeros((0, 0), dtype=np.int64)
         read(env, "noise_std")  # only improving arms have it
 
     def _act(self, observation: Observation) -> Ints:
         pulls = observation["pulls"]
-        new = pulls.sum(axis=1) == 0
-        if new.any() or self._schedule.shape != pulls.shape:
-            schedule = np.array(call(self._env, "optimal_pulls", self._length), dtype=np.int64)
-            keep = self._schedule.shape == schedule.shape
-            self._schedule = np.where(new[:, None], schedule, self._schedule) if keep else schedule
-        left = pulls < self._schedule
-        arms: Ints = np.where(left.any(axis=1), left.argmax(axis=1), self._schedule.argmax(axis=1))
+        schedule = self._ask(observation, pulls.shape, "optimal_pulls", self._length)
+        left = pulls < schedule
+        arms: Ints = np.where(left.any(axis=1), left.argmax(axis=1), schedule.argmax(axis=1))
         return arms
 
 
@@ -159,7 +176,7 @@ class OracleRotation(RotatingAgent):
         return slots[:, :: self.capacity]
 
 
-class StaticOracle(Agent):
+class StaticOracle(_Reader):
     """User u on the u-th best arm, always: the highest total reward without any sharing.
 
     Its regret grows linearly, T (mu* / U - mu_U): a good set of arms is not enough, the users
@@ -175,15 +192,10 @@ class StaticOracle(Agent):
         Raises:
             TypeError: If ``env`` is another environment.
         """
-        super().__init__()
-        self._env = env
+        super().__init__(env)
         self._length = episode_length(env)
-        self._slots: Ints = np.zeros((0, int(read(env, "num_users"))), dtype=np.int64)
+        read(env, "num_users")  # only assignments have it
 
     def _act(self, observation: Observation) -> Ints:
-        new = observation["pulls"].sum(axis=1) == 0
-        if new.any() or self._slots.shape != observation["user_reward_sum"].shape:
-            slots = np.array(call(self._env, "optimal_slots", self._length), dtype=np.int64)
-            keep = self._slots.shape == slots.shape
-            self._slots = np.where(new[:, None], slots, self._slots) if keep else slots
-        return self._slots.copy()
+        shape = observation["user_reward_sum"].shape
+        return self._ask(observation, shape, "optimal_slots", self._length).copy()

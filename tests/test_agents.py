@@ -213,6 +213,27 @@ def test_reset_makes_an_agent_as_good_as_new(env_id: str, name: str) -> None:
         assert episode(env, agent, seed=2)[0] == whole
 
 
+@every_agent
+def test_joining_late_after_a_reset_is_as_with_a_new_agent(env_id: str, name: str) -> None:
+    def joined(agent: Agent, after: int) -> list[Any]:
+        agent.reset(seed=8)
+        observation, _ = env.reset(seed=2)
+        actions = []
+        for step in range(SMALL[env_id]["horizon"]):
+            action = agent.act(observation) if step >= after else foreign[step]
+            observation, *_ = env.step(action)
+            actions.append(np.asarray(action).tolist())
+        return actions
+
+    env = gym.make(env_id, **SMALL[env_id])
+    env.action_space.seed(6)
+    foreign = [env.action_space.sample() for _ in range(7)]
+    used = build(env_id, name, env)
+    for after in (3, 6, 7):
+        episode(env, used, seed=after)
+        assert joined(used, after) == joined(build(env_id, name, env), after)
+
+
 @pytest.mark.parametrize(
     ("env_id", "name"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -127,6 +128,43 @@ def test_synthetic_usage_is_read_back_as_drawn(file_format: str, tmp_path: Path)
     assert counts == sorted(counts, reverse=True)
     assert sum(counts) == 2000 - drawn.skipped
     assert (drawn.means < 0).all()
+
+
+def zipped(folder: Path) -> Path:
+    return Path(shutil.make_archive(str(folder.with_name("packed")), "zip", folder.parent))
+
+
+def linked(folder: Path) -> Path:
+    (file,) = (path for path in folder.iterdir() if path.name != "_SYNTHETIC.txt")
+    link = folder.with_name("elsewhere") / file.name
+    link.parent.mkdir()
+    link.symlink_to(file)
+    return link
+
+
+@pytest.mark.parametrize("reached", [lambda folder: folder.parent, zipped, linked])
+def test_synthetic_ratings_are_labelled_however_they_are_reached(
+    reached: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "download" / "ml-25m"
+    drawn = datasets.synthetic_movielens(10, 0, num_ratings=500, folder=folder)
+    read = movielens(reached(folder), 10)
+    assert read == drawn
+    assert read.synthetic
+
+
+def test_a_label_beside_other_files_says_nothing_of_real_ones(tmp_path: Path) -> None:
+    datasets.synthetic_movielens(10, 0, num_ratings=500, folder=tmp_path / "ml" / "drawn")
+    real = put(tmp_path / "ml" / "real" / "ratings.csv", ratings_csv())
+    assert not movielens(real, 2).synthetic
+    assert not movielens(tmp_path / "ml" / "real", 2).synthetic
+
+
+def test_synthetic_usage_is_labelled_in_a_folder_of_links(tmp_path: Path) -> None:
+    datasets.synthetic_cluster(10, 0, num_rows=500, folder=tmp_path / "drawn")
+    link = linked(tmp_path / "drawn")
+    assert google_cluster(link.parent, 10).synthetic
+    assert google_cluster(link, 10).synthetic
 
 
 @pytest.mark.parametrize("make", [datasets.synthetic_movielens, datasets.synthetic_cluster])

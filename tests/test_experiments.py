@@ -21,6 +21,7 @@ import gym_fairbandits.__main__ as cli
 from gym_fairbandits import bounds
 from gym_fairbandits.agents import EgalUCB
 from gym_fairbandits.curves import Constant, LinearCap
+from gym_fairbandits.datasets import synthetic_movielens
 from gym_fairbandits.evaluation import evaluate
 from gym_fairbandits.experiments.catalogue import EXPERIMENTS
 from gym_fairbandits.experiments.egal_users import log_slope
@@ -96,6 +97,14 @@ def test_regret_is_that_of_the_environment_run_by_run(tmp_path: Path) -> None:
     realized = [row["realized_regret"] for row in rows if row["step"] == 60]
     assert realized == pytest.approx(played.episodes["realized_regret"].tolist(), rel=1e-9)
     assert {row["bound"] for row in rows if row["step"] == 60} == {bounds.egal_regret(10, 3, 60)}
+
+
+def test_figures_of_synthetic_ratings_in_an_inner_folder_say_so(tmp_path: Path) -> None:
+    synthetic_movielens(6, 0, num_ratings=100, folder=tmp_path / "downloads" / "ml-25m")
+    experiment = tiny("egal-movielens", path=str(tmp_path / "downloads"), agents="static-oracle")
+    rows = run(experiment, tmp_path / "run", progress=False)
+    title = experiment.figure(rows).get_suptitle()
+    assert title.endswith("SYNTHETIC data, not the real ones")
 
 
 def test_algorithm_1_loses_the_known_19_75_to_the_late_bloomer(tmp_path: Path) -> None:

@@ -67,8 +67,9 @@ def google_cluster(path: PathLike, num_arms: int = 100, max_rows: int = 4_000_00
     checked_int("num_arms", num_arms)
     checked_int("max_rows", max_rows)
     place = existing(path, _SOURCE)
-    chunks = _first_rows(_usage_chunks(place), max_rows)
-    return _busiest_machines(Table(chunks, str(place), is_synthetic(place)), num_arms)
+    files = _usage_files(place)
+    chunks = _first_rows((chunk for file in files for chunk in _usage(file)), max_rows)
+    return _busiest_machines(Table(chunks, str(place), is_synthetic(place, *files)), num_arms)
 
 
 def synthetic_cluster(
@@ -119,16 +120,14 @@ def _busiest_machines(table: Table, num_arms: int) -> Recorded:
     return table.recorded(counted["id"].to_numpy()[:num_arms], sign=-1.0)
 
 
-def _usage_chunks(path: Path) -> Iterator[Chunk]:
-    """Yield the rows of a file, or of a folder's files in order."""
+def _usage_files(path: Path) -> list[Path]:
+    """Return the file itself, or a folder's files in order."""
     if not path.is_dir():
-        yield from _usage(path)
-        return
+        return [path]
     shards = [file for file in path.iterdir() if file.is_file() and file.name[:1] not in "._"]
     if not shards:
         raise ValueError(f"{path}: the folder holds no files. {_SOURCE}")
-    for shard in sorted(shards, key=_by_number):
-        yield from _usage(shard)
+    return sorted(shards, key=_by_number)
 
 
 def _by_number(path: Path) -> tuple[list[str | int], str]:

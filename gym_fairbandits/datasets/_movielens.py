@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
@@ -67,9 +67,9 @@ def movielens(path: PathLike, num_arms: int = 500, seed: int = 0, min_ratings: i
     checked_int("seed", seed, minimum=0)
     checked_int("min_ratings", min_ratings)
     place = existing(path, _SOURCE)
-    return _random_movies(
-        Table(_rating_chunks(place), str(place), is_synthetic(place)), num_arms, seed, min_ratings
-    )
+    with _opened_ratings(place) as (stream, synthetic):
+        table = Table(_ratings(stream), str(place), synthetic)
+    return _random_movies(table, num_arms, seed, min_ratings)
 
 
 def synthetic_movielens(
@@ -121,24 +121,26 @@ def _random_movies(table: Table, num_arms: int, seed: int, min_ratings: int) -> 
     return table.recorded(np.random.default_rng(seed).permutation(eligible)[:num_arms])
 
 
-def _rating_chunks(path: Path) -> Iterator[Chunk]:
-    """Yield the ratings of a file, or of the file of ratings in a folder or zip."""
+@contextmanager
+def _opened_ratings(path: Path) -> Iterator[tuple[Stream, bool]]:
+    """Open a file, or the file of ratings in a folder or zip; say whether they are synthetic."""
     if path.is_dir():
         files = [*path.glob("*"), *path.glob("*/*")]
         names = {str(file.relative_to(path)): file for file in files if file.is_file()}
         chosen = names[_the_ratings(str(path), list(names), lambda name: open_path(names[name]))]
         with open_path(chosen) as stream:
-            yield from _ratings(stream)
+            yield stream, is_synthetic(path, chosen)
         return
     with open_path(path) as stream:
         if stream.magic() != b"PK\x03\x04":
-            yield from _ratings(stream)
+            yield stream, is_synthetic(path)
             return
     with opened_zip(path) as archive:
         members = [info.filename for info in archive.infolist() if not info.is_dir()]
         member = _the_ratings(str(path), members, lambda name: open_member(archive, name))
+        labelled = any(Path(name).name == _synthetic.LABEL for name in members)
         with open_member(archive, member) as stream:
-            yield from _ratings(stream)
+            yield stream, labelled or is_synthetic(path)
 
 
 def _ratings(stream: Stream) -> Iterator[Chunk]:

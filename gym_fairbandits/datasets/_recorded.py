@@ -148,6 +148,10 @@ def check_extra() -> None:
         ) from error
 
 
-def is_synthetic(path: Path) -> bool:
-    """Return whether a file or folder lies beside, or holds, the label of the generators."""
-    return ((path if path.is_dir() else path.parent) / LABEL).exists()
+def is_synthetic(*paths: Path) -> bool:
+    """Return whether any of these files and folders lies beside, or holds, the generators' label.
+
+    A link does not hide it: what it leads to counts too.
+    """
+    places = [place for path in paths for place in (path, path.resolve())]
+    return any(((at if at.is_dir() else at.parent) / LABEL).exists() for at in places)

@@ -91,6 +91,7 @@ USAGE_FILES: dict[str, Callable[[], bytes]] = {
     "json with blank lines": lambda: usage_json().replace(b"\n", b"\n\n"),
     "json with texts": lambda: usage_json([(m, c and str(c)) for m, c in USAGE]),
     "parquet": usage_parquet,
+    "parquet with float ids": lambda: usage_parquet(types=(pa.float64(), pa.float64())),
     "parquet with NaN": lambda: usage_parquet(NAN_USAGE),
     "parquet in single precision": lambda: usage_parquet(types=(pa.int32(), pa.float32())),
     "parquet with texts": lambda: usage_parquet(
@@ -109,6 +110,13 @@ def test_usage_is_told_by_content_not_by_name(
     assert arms.ids.tolist() == [30, 9, 12]  # most rows first, equal ones by id
     assert by_id(arms) == BY_MACHINE
     assert (arms.rows, arms.skipped, arms.synthetic) == (11, 3, False)
+
+
+def test_machines_beyond_2_to_the_53_are_told_apart(tmp_path: Path) -> None:
+    rows: Rows = [(2**53, 1.0), (2**53 + 1, 2.0), (2**53 + 1, 3.0)]
+    for make in (usage_csv, usage_json, usage_parquet):
+        arms = google_cluster(put(tmp_path / "usage", make(rows)), 2)
+        assert by_id(arms) == {2**53 + 1: [-2.0, -3.0], 2**53: [-1.0]}
 
 
 def test_one_machine_more_is_the_next_busiest(tmp_path: Path) -> None:
@@ -130,6 +138,29 @@ def test_the_first_rows_count_whether_complete_or_not(
     arms = google_cluster(path, 3, max_rows=6)
     assert by_id(arms) == {30: [-1.5, -2.5], 9: [-0.75], 12: [-2.0]}
     assert (arms.rows, arms.skipped) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda: usage_csv(changed(USAGE, 6, "m1", 0.5)),
+        lambda: usage_csv(changed(USAGE, 6, 30, "fast")),
+        lambda: usage_csv()[:-12] + b"\n",
+        lambda: usage_csv() + b'1,"2,' + b"x" * 2**21,
+        lambda: usage_json(changed(USAGE, 6, 30, "fast")),
+        lambda: usage_json()[:-40],
+        lambda: usage_parquet(changed(USAGE, 6, 30, float("inf")), group=11),
+    ],
+)
+def test_what_comes_after_the_first_rows_is_not_looked_at(
+    spoilt: Callable[[], bytes], tmp_path: Path
+) -> None:
+    path = put(tmp_path / "usage", spoilt())
+    arms = google_cluster(path, 3, max_rows=6)
+    assert by_id(arms) == {30: [-1.5, -2.5], 9: [-0.75], 12: [-2.0]}
+    assert (arms.rows, arms.skipped) == (6, 2)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}, "):
+        google_cluster(path, 3)
 
 
 def test_shards_of_any_format_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
@@ -180,6 +211,26 @@ BROKEN_USAGE: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: usage_csv() + b"1,2,3\n",
         ", line 24: must have 5 columns .*, got 3: '1,2,3'",
     ),
+    "csv, hexadecimal machine": (
+        lambda: usage_csv(changed(USAGE, 0, "0x10", 2)),
+        ", line 2, column `machine_id`: must be an integer of 64 bits, got '0x10'",
+    ),
+    "csv, rounded machine": (
+        lambda: usage_csv(changed(USAGE, 0, "9007199254740993.0", 2)),
+        ", line 2, column `machine_id`: must be an integer of 64 bits, exact, not a float, got '90",
+    ),
+    "csv, a NaN that is not usual": (
+        lambda: usage_csv(changed(USAGE, 3, 30, "-NAN")),
+        ", line 8, column `cycles_per_instruction`: must be a finite number, got '-NAN'",
+    ),
+    "json, hexadecimal machine": (
+        lambda: usage_json(changed(USAGE, 0, "0X10", 2.0)),
+        ", line 1, column `machine_id`: must be an integer of 64 bits, got '0X10'",
+    ),
+    "json, rounded machine": (
+        lambda: usage_json(changed(USAGE, 0, 2.0**53, 2.0), as_text=False),
+        r", line 1, column `machine_id`: must .* exact, not a float, got 9007199254740992\.0",
+    ),
     "json, no such key": (
         lambda: usage_json().replace(b"cycles_per_instruction", b"cpi"),
         ": must have a column `cycles_per_instruction`, got records like {",
@@ -222,6 +273,18 @@ BROKEN_USAGE: dict[str, tuple[Callable[[], bytes], str]] = {
     "parquet, bad machine": (
         lambda: with_texts(4, "m1", "1"),
         ", row group 1, row 0, column `machine_id`: must be an integer of 64 bits, got 'm1'",
+    ),
+    "parquet, hexadecimal machine": (
+        lambda: with_texts(4, "0x10", "1"),
+        ", row group 1, row 0, column `machine_id`: must be an integer of 64 bits, got '0x10'",
+    ),
+    "parquet, a NaN that is not usual": (
+        lambda: with_texts(4, "9", "NAN"),
+        ", row group 1, row 0, column `cycles_per_instruction`: must be a finite .* got 'NAN'",
+    ),
+    "parquet, rounded machine": (
+        lambda: usage_parquet([(1.0, 1.0), (-(2.0**53), 2.0)], (pa.float64(), pa.float64())),
+        ", row group 0, row 1, column `machine_id`: must be .* exact, not a float, got -9007",
     ),
     "parquet, truths": (
         lambda: usage_parquet([(1, True)], (pa.int64(), pa.bool_())),

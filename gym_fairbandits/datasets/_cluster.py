@@ -18,12 +18,14 @@ from gym_fairbandits.datasets._recorded import (
     is_synthetic,
 )
 from gym_fairbandits.datasets._records import (
+    Blocks,
     Chunk,
     Fields,
+    chunks,
     csv_layout,
-    delimited_chunks,
-    json_chunks,
-    parquet_chunks,
+    delimited_blocks,
+    json_blocks,
+    parquet_blocks,
 )
 from gym_fairbandits.datasets._streams import open_path
 
@@ -48,8 +50,8 @@ def google_cluster(path: PathLike, num_arms: int = 100, max_rows: int = 4_000_00
         path: A file, or a folder of such files and nothing else (names that begin with ``.`` or
             ``_`` are passed over), read in the order of the numbers in their names.
         num_arms: How many machines. L takes 100.
-        max_rows: Reading stops after so many rows, whether they are complete or not. L takes the
-            first four million.
+        max_rows: Reading stops after so many rows, whether they are complete or not, and what
+            comes after them is not looked at. L takes the first four million.
 
     Returns:
         The ``num_arms`` machines with the most complete rows, in this order (equal ones by id),
@@ -68,8 +70,8 @@ def google_cluster(path: PathLike, num_arms: int = 100, max_rows: int = 4_000_00
     checked_int("max_rows", max_rows)
     place = existing(path, _SOURCE)
     files = _usage_files(place)
-    chunks = _first_rows((chunk for file in files for chunk in _usage(file)), max_rows)
-    return _busiest_machines(Table(chunks, str(place), is_synthetic(place, *files)), num_arms)
+    table = Table(_first_rows(files, max_rows), str(place), is_synthetic(place, *files))
+    return _busiest_machines(table, num_arms)
 
 
 def synthetic_cluster(
@@ -136,24 +138,24 @@ def _by_number(path: Path) -> tuple[list[str | int], str]:
     return [int(part) if place % 2 else part for place, part in enumerate(parts)], path.name
 
 
-def _usage(path: Path) -> Iterator[Chunk]:
+def _usage(path: Path) -> Blocks:
     with open_path(path) as stream:
         if stream.magic() == b"PAR1":
             source = stream.unpacked() if stream.gzipped else path
-            yield from parquet_chunks(stream.name, source, _FIELDS)
+            yield from parquet_blocks(stream.name, source, _FIELDS)
             return
         first_line = stream.first_line()
         if first_line.lstrip().startswith(b"{"):
-            yield from json_chunks(stream, first_line, _FIELDS)
+            yield from json_blocks(stream, first_line, _FIELDS)
         else:
             layout = csv_layout(stream.name, first_line, _FIELDS)
-            yield from delimited_chunks(stream, first_line, layout, _FIELDS)
+            yield from delimited_blocks(stream, first_line, layout, _FIELDS)
 
 
-def _first_rows(chunks: Iterator[Chunk], number: int) -> Iterator[Chunk]:
-    for chunk in chunks:
-        cut = chunk.first(number)
-        yield cut
-        number -= len(cut.ids)
+def _first_rows(files: list[Path], number: int) -> Iterator[Chunk]:
+    for file in files:
+        for chunk in chunks(_usage(file), _FIELDS, number):
+            yield chunk
+            number -= len(chunk.ids)
         if not number:
             return

@@ -20,7 +20,14 @@ from gym_fairbandits.datasets._recorded import (
     existing,
     is_synthetic,
 )
-from gym_fairbandits.datasets._records import Chunk, Fields, Layout, csv_layout, delimited_chunks
+from gym_fairbandits.datasets._records import (
+    Chunk,
+    Fields,
+    Layout,
+    chunks,
+    csv_layout,
+    delimited_blocks,
+)
 from gym_fairbandits.datasets._streams import Stream, open_member, open_path, opened_zip
 
 __all__ = ["movielens", "synthetic_movielens"]
@@ -145,7 +152,8 @@ def _opened_ratings(path: Path) -> Iterator[tuple[Stream, bool]]:
 
 def _ratings(stream: Stream) -> Iterator[Chunk]:
     first_line = stream.first_line()
-    return delimited_chunks(stream, first_line, _ratings_layout(stream.name, first_line), _FIELDS)
+    layout = _ratings_layout(stream.name, first_line)
+    return chunks(delimited_blocks(stream, first_line, layout, _FIELDS), _FIELDS)
 
 
 def _ratings_layout(name: str, first_line: bytes) -> Layout:

@@ -1,7 +1,8 @@
 """Pairs of an id and a number from files of records: delimited text, JSON lines, Parquet.
 
 pyarrow parses the blocks; what it refuses is parsed again record by record in Python, which
-accepts more spellings and names the culprit by file, line, column and value.
+accepts more spellings and names the culprit by file, line, column and value. What pyarrow accepts
+and Python would not is left to Python too: whether a value is good does not depend on its block.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +25,15 @@ from numpy.typing import NDArray
 from gym_fairbandits.datasets._streams import Stream
 
 __all__ = [
+    "Blocks",
     "Chunk",
     "Fields",
     "Layout",
+    "chunks",
     "csv_layout",
-    "delimited_chunks",
-    "json_chunks",
-    "parquet_chunks",
+    "delimited_blocks",
+    "json_blocks",
+    "parquet_blocks",
 ]
 
 Floats = NDArray[np.float64]
@@ -38,6 +42,8 @@ Bools = NDArray[np.bool_]
 
 _MISSING = ("", "NA", "NaN", "None", "NULL", "nan", "null")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_HEXADECIMAL = re.compile(rb"(?<![0-9A-Za-z])0[xX]")  # an integer to pyarrow
+_EXACT = 2**53  # from here on, different integers are the same float
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -76,7 +82,8 @@ class Fields:
         missing = [_is_missing(found) and self.optional for found in (identity, value)]
         number = 0 if missing[0] else _integer(identity)
         if number is None:
-            _refuse(place, self.id, "an integer of 64 bits", identity)
+            rounded = "" if not _EXACT <= abs(_real(identity)) < 2**63 else ", exact, not a float"
+            _refuse(place, self.id, f"an integer of 64 bits{rounded}", identity)
         real = math.nan if missing[1] else _real(value)
         if not (missing[1] or self.allows(np.array([real]))):
             _refuse(place, self.value, self._rule(), value)
@@ -104,8 +111,8 @@ class Chunk(NamedTuple):
     values: Floats
     known: Bools
 
-    def first(self, number: int) -> Chunk:
-        """Return the first ``number`` records."""
+    def first(self, number: int | None) -> Chunk:
+        """Return the first ``number`` records, or all of them."""
         return Chunk(self.ids[:number], self.values[:number], self.known[:number])
 
 
@@ -116,7 +123,10 @@ def _is_missing(found: Any) -> bool:
 
 
 def _integer(found: Any) -> int | None:
-    """Return what was found as an int64, also if it is spelt ``"12"`` or ``12.0``; else None."""
+    """Return what was found as an int64, also if it is spelt ``"12"`` or ``12.0``; else None.
+
+    Floats must be below 2^53: beyond, they may be rounded, and two ids become one.
+    """
     number: int | None
     if isinstance(found, str) and len(found) <= 32 and _INTEGER.fullmatch(found.strip()):
         number = int(found)
@@ -124,7 +134,7 @@ def _integer(found: Any) -> int | None:
         number = found
     else:
         real = _real(found)
-        number = int(real) if real.is_integer() else None
+        number = int(real) if real.is_integer() and abs(real) < _EXACT else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
@@ -157,6 +167,26 @@ def _paired(fields: Fields, records: Iterable[tuple[str, Any, Any]]) -> Chunk:
         np.array(values, dtype=np.float64),
         np.array(known, dtype=np.bool_),
     )
+
+
+# A block as pyarrow parsed it, or None, and its records one by one, which are parsed if it is None.
+Blocks: TypeAlias = Iterator[tuple[Chunk | None, Iterable[tuple[str, Any, Any]]]]
+
+
+def chunks(blocks: Blocks, fields: Fields, most: int | None = None) -> Iterator[Chunk]:
+    """Yield the records of some blocks, the first ``most`` or all of them.
+
+    Raises:
+        ValueError: If one of these holds what :meth:`Fields.pair` refuses; what comes after them
+            is not looked at.
+    """
+    for parsed, records in blocks:
+        chunk = _paired(fields, islice(records, most)) if parsed is None else parsed.first(most)
+        yield chunk
+        if most is not None:
+            most -= len(chunk.ids)
+            if not most:
+                return
 
 
 # --- Delimited text ------------------------------------------------------------------------------
@@ -197,27 +227,28 @@ def check_columns(place: str, columns: list[str], fields: Fields) -> None:
             raise ValueError(f"{place}: must have one column `{wanted}`, got the columns {listed}")
 
 
-def delimited_chunks(
-    stream: Stream, first_line: bytes, layout: Layout, fields: Fields
-) -> Iterator[Chunk]:
-    """Yield the records of a delimited file whose first line was read."""
+def delimited_blocks(stream: Stream, first_line: bytes, layout: Layout, fields: Fields) -> Blocks:
+    """Yield the blocks of a delimited file whose first line was read."""
     start, lines = (b"", 1) if layout.header else (first_line, 0)
     for line, block in stream.blocks(start, lines, quoted=layout.separator == ","):
-        chunk = _parsed_text(block, layout, fields)
-        if chunk is None:
-            chunk = _paired(fields, _text_records(stream.name, line, block, layout, fields))
-        yield chunk
+        yield (
+            _parsed_text(block, layout, fields),
+            _text_records(stream.name, line, block, layout, fields),
+        )
 
 
 def _parsed_text(block: bytes, layout: Layout, fields: Fields) -> Chunk | None:
     """Return the chunk, or None if anything in the block is unusual."""
     import pyarrow as pa
+    from pyarrow import compute
     from pyarrow import csv as arrow_csv
 
     separator, columns = layout.separator, layout.columns
     step = len(separator)  # pyarrow separates at one character: `::` leaves empty columns between
     if block.count(b'"') % 2 and separator == ",":
         return None  # ends within quotes
+    if (b"x" in block or b"X" in block) and _HEXADECIMAL.search(block):
+        return None
     wanted = [str(step * columns.index(name)) for name in (fields.id, fields.value)]
     try:
         table = arrow_csv.read_csv(
@@ -241,6 +272,8 @@ def _parsed_text(block: bytes, layout: Layout, fields: Fields) -> Chunk | None:
     if step > 1 and block.count(separator.encode()) != (len(columns) - 1) * table.num_rows:
         return None  # single colons
     ids, values = table.columns
+    if compute.any(compute.is_nan(values)).as_py():
+        return None  # spelt otherwise than `_MISSING`
     return _from_arrow(ids, values, fields)
 
 
@@ -282,21 +315,17 @@ def _split(name: str, line: int, text: str, separator: str) -> Iterator[tuple[in
 # --- JSON lines ----------------------------------------------------------------------------------
 
 
-def json_chunks(stream: Stream, first_line: bytes, fields: Fields) -> Iterator[Chunk]:
-    """Yield the records of a file with one JSON object per line, whose first line was read.
+def json_blocks(stream: Stream, first_line: bytes, fields: Fields) -> Blocks:
+    """Yield the blocks of a file with one JSON object per line, whose first line was read.
 
     Raises:
-        ValueError: If a line is no JSON object or holds what :meth:`Fields.pair` refuses, or if no
-            record of the file has one of the wanted keys.
+        ValueError: If no record of the file has one of the wanted keys.
     """
     as_text = bool(re.search(rb'"%s"\s*:\s*"' % fields.id.encode(), first_line))
     absent = [fields.id, fields.value]
     for line, block in stream.blocks(first_line, 0, quoted=False):
         absent = [wanted for wanted in absent if f'"{wanted}"'.encode() not in block]
-        chunk = _parsed_json(block, fields, as_text)
-        if chunk is None:
-            chunk = _paired(fields, _json_records(stream.name, line, block, fields))
-        yield chunk
+        yield _parsed_json(block, fields, as_text), _json_records(stream.name, line, block, fields)
     if absent:  # a record may lack a key, since exports leave out nulls; a file may not
         found = _short(first_line.decode("utf-8", errors="replace").strip())
         raise ValueError(
@@ -321,12 +350,12 @@ def _parsed_json(block: bytes, fields: Fields, as_text: bool) -> Chunk | None:
                 explicit_schema=schema, unexpected_field_behavior="ignore"
             ),
         )
-        ids = table[fields.id].cast(pa.int64())
+        ids = _integers(table[fields.id])
     except pa.ArrowInvalid:
         return None
     if table.num_rows != block.count(b"\n") + (not block.endswith(b"\n")):
         return None  # blank lines, or several records in one
-    return _from_arrow(ids, table[fields.value], fields)
+    return None if ids is None else _from_arrow(ids, table[fields.value], fields)
 
 
 def _json_records(
@@ -349,8 +378,8 @@ def _json_records(
 # --- Parquet -------------------------------------------------------------------------------------
 
 
-def parquet_chunks(name: str, source: Path | io.BytesIO, fields: Fields) -> Iterator[Chunk]:
-    """Yield the records of a Parquet file, a row group at a time."""
+def parquet_blocks(name: str, source: Path | io.BytesIO, fields: Fields) -> Blocks:
+    """Yield the row groups of a Parquet file."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -367,26 +396,43 @@ def parquet_chunks(name: str, source: Path | io.BytesIO, fields: Fields) -> Iter
             except (pa.ArrowException, OSError) as error:
                 raise ValueError(f"{place}: damaged or cut short: {error}") from error
             ids, values = table[fields.id], table[fields.value]
-            yield _parsed_columns(ids, values, fields) or _paired(
-                fields,
-                (
-                    (f"{place}, row {row}", *pair)
-                    for row, pair in enumerate(
-                        zip(ids.to_pylist(), values.to_pylist(), strict=True)
-                    )
-                ),
-            )
+            yield _parsed_columns(ids, values, fields), _rows(place, ids, values)
+
+
+def _rows(place: str, ids: Any, values: Any) -> Iterator[tuple[str, Any, Any]]:
+    for row, pair in enumerate(zip(ids.to_pylist(), values.to_pylist(), strict=True)):
+        yield f"{place}, row {row}", *pair
 
 
 def _parsed_columns(ids: Any, values: Any, fields: Fields) -> Chunk | None:
     import pyarrow as pa
+    from pyarrow import compute
 
     if any(pa.types.is_boolean(column.type) for column in (ids, values)):
         return None  # would pass for numbers
     try:
-        return _from_arrow(ids.cast(pa.int64()), values.cast(pa.float64()), fields)
+        numbers, real = _integers(ids), values.cast(pa.float64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
+    spelt = not pa.types.is_floating(values.type)
+    if numbers is None or (spelt and compute.any(compute.is_nan(real)).as_py()):
+        return None
+    return _from_arrow(numbers, real, fields)
+
+
+def _integers(ids: Any) -> Any:
+    """Return a column as int64, or None if pyarrow takes what :func:`_integer` does not."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_floating(ids.type):
+        doubles = compute.abs(ids.cast(pa.float64()))
+        odd = compute.greater_equal(doubles, float(_EXACT))
+    elif pa.types.is_integer(ids.type):
+        return ids.cast(pa.int64())
+    else:
+        odd = compute.match_substring_regex(ids, "[xX]")
+    return None if compute.any(odd).as_py() else ids.cast(pa.int64())
 
 
 def _from_arrow(ids: Any, values: Any, fields: Fields) -> Chunk | None:

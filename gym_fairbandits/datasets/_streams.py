@@ -90,13 +90,13 @@ class Stream:
             # Faster than `bytes.count` where lines are short.
             codes = np.frombuffer(data, dtype=np.uint8, count=end)
             self._line += int(np.count_nonzero(codes == ord("\n")))
+            if end:
+                yield first, data[:end]
             if len(data) - end > LONGEST_RECORD:
                 raise ValueError(
                     f"{self.name}, line {self._line + 1}: the record is longer than "
                     f"{LONGEST_RECORD:,} bytes"
                 )
-            if end:
-                yield first, data[:end]
             if not more:
                 return
             data = data[end:]

@@ -21,6 +21,7 @@ from gym_fairbandits import curves as curve_families
 from gym_fairbandits._checks import checked_int
 from gym_fairbandits._grid import FAMILIES, CurveGrid
 from gym_fairbandits.arms import Arms
+from gym_fairbandits.arms.base import check_arms
 from gym_fairbandits.curves import Curve, check_improving
 from gym_fairbandits.instances import (
     CONCAVE_FAMILIES,
@@ -231,6 +232,8 @@ class _DrawnArms(ArmSource):
         arms = self._function(stream_of(), *self._arguments)
         if not isinstance(arms, Arms):
             raise TypeError(f"`instance` must return an `Arms`, got {arms!r}")
+        if self._arguments:  # of a user's; the named instances' own laws have checked themselves
+            check_arms(arms)
         _check_count(arms.num_arms, self.num_arms)
         _check_length(arms, self._horizon)
         return arms
@@ -271,6 +274,7 @@ def egal_source(
             return _DrawnArms(draw, trial.num_arms, horizon)
         instance = build(**arguments)
     if isinstance(instance, Arms):
+        check_arms(instance)
         _check_count(instance.num_arms, num_arms)
         _check_length(instance, horizon)
         return _FixedArms(instance)

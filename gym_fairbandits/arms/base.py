@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import add_family, made_from_dict
+from gym_fairbandits._checks import add_family, checked_row, made_from_dict
 
-__all__ = ["Arms", "Noise", "from_dict"]
+__all__ = ["Arms", "Noise", "check_arms", "from_dict"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Noise: TypeAlias = Literal["random", "standard_normal"] | None
 
+_NOISES: tuple[Noise, ...] = (*get_args(Literal["random", "standard_normal"]), None)
 _families: dict[str, type[Arms]] = {}
 
 
@@ -114,6 +115,26 @@ class Arms(ABC):
         return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def check_arms(arms: Arms) -> None:
+    """Refuse a law that environments would play wrongly: its ``noise`` and its ``means``.
+
+    Raises:
+        TypeError: If it has none of one of them, or ``means`` is not an array of real numbers.
+        ValueError: If ``noise`` is not one of the three, or ``means`` is not a non-empty row of
+            finite numbers.
+    """
+    own = type(arms).__name__
+    for name in ("noise", "means"):
+        if not hasattr(arms, name):
+            raise TypeError(f"`{own}` must have `{name}`, as `gym_fairbandits.arms.Arms` says")
+    if arms.noise not in _NOISES:
+        listed = ", ".join(map(repr, _NOISES))
+        raise ValueError(f"`{own}.noise` must be one of {listed}, got {arms.noise!r}")
+    if not isinstance(arms.means, np.ndarray):
+        raise TypeError(f"`{own}.means` must be an array of shape (num_arms,), got {arms.means!r}")
+    checked_row(f"{own}.means", arms.means)
 
 
 def from_dict(data: Mapping[str, Any]) -> Arms:

@@ -43,6 +43,7 @@ __all__ = [
 
 Ints = NDArray[np.int64]
 Stream: TypeAlias = np.random.Generator
+Put: TypeAlias = Callable[[CurveGrid], None]  # writes drawn curves into the rows of a grid
 _CURVES_HINT = (
     '; arms that always pay the same are [{"family": "constant", "value": 0.5}, ...], see '
     "`gym_fairbandits.curves` for others"
@@ -55,7 +56,9 @@ CurveLike: TypeAlias = Curve | Mapping[str, Any]
 ImprovingInstance: TypeAlias = (
     str | Mapping[str, Any] | Sequence[CurveLike] | Callable[[Stream, int], Sequence[CurveLike]]
 )
-EgalInstance: TypeAlias = str | Mapping[str, Any] | Arms | Callable[[Stream, int, int], Arms]
+EgalInstance: TypeAlias = (
+    str | Mapping[str, Any] | Arms | Callable[[Stream, int, int], Arms | Mapping[str, Any]]
+)
 
 
 class CurveSource(ABC):
@@ -70,8 +73,11 @@ class CurveSource(ABC):
     redrawn: bool
 
     @abstractmethod
-    def install(self, grid: CurveGrid, rows: Ints, stream_of: Callable[[int], Stream]) -> None:
-        """Put an instance into each of ``rows``, drawn from the stream of its row."""
+    def draw(self, rows: Ints, stream_of: Callable[[int], Stream]) -> Put:
+        """Return what puts an instance into each of ``rows``, drawn from the stream of its row.
+
+        All that may fail has been done then: an error must not change what is played.
+        """
 
 
 class _FixedCurves(CurveSource):
@@ -83,8 +89,8 @@ class _FixedCurves(CurveSource):
         self.curves = tuple(curves)
         self.num_arms = len(self.curves)
 
-    def install(self, grid: CurveGrid, rows: Ints, stream_of: Callable[[int], Stream]) -> None:
-        grid.set_rows(rows, self.curves)
+    def draw(self, rows: Ints, stream_of: Callable[[int], Stream]) -> Put:
+        return lambda grid: grid.set_rows(rows, self.curves)
 
 
 class _RandomConcave(CurveSource):
@@ -96,10 +102,10 @@ class _RandomConcave(CurveSource):
     def __init__(self, num_arms: int) -> None:
         self.num_arms = num_arms
 
-    def install(self, grid: CurveGrid, rows: Ints, stream_of: Callable[[int], Stream]) -> None:
+    def draw(self, rows: Ints, stream_of: Callable[[int], Stream]) -> Put:
         uniforms = [stream_of(row).random((self.num_arms, 4)) for row in rows.tolist()]
         family, parameters = concave_parameters(np.array(uniforms))
-        grid.set_parametric(rows, self._CODES[family], parameters)
+        return lambda grid: grid.set_parametric(rows, self._CODES[family], parameters)
 
 
 class _DrawnCurves(CurveSource):
@@ -117,17 +123,21 @@ class _DrawnCurves(CurveSource):
         self._draw, self.num_arms = draw, num_arms
         self._horizon, self._validate = horizon, validate
 
-    def install(self, grid: CurveGrid, rows: Ints, stream_of: Callable[[int], Stream]) -> None:
+    def draw(self, rows: Ints, stream_of: Callable[[int], Stream]) -> Put:
         drawn = [
             _checked_curves(
                 self._draw(stream_of(row), self.num_arms), self._horizon, self._validate
             )
             for row in rows.tolist()
-        ]  # all of them before the grid is touched: an error must change nothing
+        ]
         for curves in drawn:
             _check_count(len(curves), self.num_arms)
-        for row, curves in zip(rows, drawn, strict=True):
-            grid.set_rows(np.array([row]), curves)
+
+        def put(grid: CurveGrid) -> None:
+            for row, curves in zip(rows, drawn, strict=True):
+                grid.set_rows(np.array([row]), curves)
+
+        return put
 
 
 def improving_source(
@@ -223,15 +233,21 @@ class _DrawnArms(ArmSource):
     redrawn = True
 
     def __init__(
-        self, function: Callable[..., Arms], num_arms: int, horizon: int, *arguments: int
+        self,
+        function: Callable[..., Arms | Mapping[str, Any]],
+        num_arms: int,
+        horizon: int,
+        *arguments: int,
     ) -> None:
         self._function, self.num_arms, self._arguments = function, num_arms, arguments
         self._horizon = horizon
 
     def draw(self, stream_of: Callable[[], Stream]) -> Arms:
         arms = self._function(stream_of(), *self._arguments)
+        if isinstance(arms, Mapping):
+            arms = arm_laws.from_dict(arms)
         if not isinstance(arms, Arms):
-            raise TypeError(f"`instance` must return an `Arms`, got {arms!r}")
+            raise TypeError(f"`instance` must return an `Arms` or its dict form, got {arms!r}")
         if self._arguments:  # of a user's; the named instances' own laws have checked themselves
             check_arms(arms)
         _check_count(arms.num_arms, self.num_arms)

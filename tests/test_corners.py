@@ -172,10 +172,17 @@ def test_an_instance_that_is_one_curve_is_refused() -> None:
 
 def test_streams_of_rows_exist_before_a_seed() -> None:
     envs = ImprovingBanditVectorEnv(num_envs=2)
-    assert envs._stream(1) is envs._stream(1)
-    assert envs._generators[1] is not None
-    assert envs._generators[0] is None
-    assert envs.np_random[0] is envs._generators[0]
+    assert envs.np_random[1] is envs.np_random[1]
+    assert envs.np_random[0] is not envs.np_random[1]
+    seeds = envs.np_random_seed
+    assert seeds == envs.np_random_seed
+    assert seeds[0] != seeds[1]
+    # They are the streams that the first episode draws from.
+    envs.reset()
+    again = ImprovingBanditVectorEnv(num_envs=2)
+    again.reset(seed=list(seeds))
+    assert envs.np_random_seed == seeds
+    assert envs.curves == again.curves
 
 
 def test_the_exact_benchmark_answers_for_any_number_of_steps() -> None:

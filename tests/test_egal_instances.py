@@ -136,8 +136,12 @@ def test_arms_are_taken_as_objects_dicts_and_callables() -> None:
     ("returned", "error", "message"),
     [
         (Bernoulli([0.5, 0.5]), ValueError, "number of arms, 2, or None, got 3"),
-        ([0.5, 0.5, 0.5], TypeError, "`instance` must return an `Arms`, got [0.5, 0.5, 0.5]"),
-        (None, TypeError, "`instance` must return an `Arms`, got None"),
+        (
+            [0.5, 0.5],
+            TypeError,
+            "`instance` must return an `Arms` or its dict form, got [0.5, 0.5]",
+        ),
+        (None, TypeError, "`instance` must return an `Arms` or its dict form, got None"),
     ],
 )
 def test_a_callable_that_draws_other_arms_is_refused_and_the_episode_goes_on(

@@ -96,3 +96,29 @@ def test_a_promise_that_holds_is_believed(bend: float) -> None:
     for horizon in (1, 2, 3, 50, 1000):
         curves.check_improving(curve, horizon)
         curves.check_improving(0.5 * curve + curves.Constant(0.5), horizon)
+
+
+@dataclass(frozen=True)
+class Recorded(curves.Curve):
+    """Knows the rewards of ten pulls and no more."""
+
+    family: ClassVar[str] = "recorded"
+    asymptote: float = 1.0
+
+    def evaluate(self, pulls: Floats) -> Floats:
+        rewards: Floats = np.arange(1, 11)[pulls.astype(np.int64) - 1] / 10
+        return rewards
+
+
+@pytest.mark.parametrize("horizon", [7, 10])
+def test_no_curve_is_asked_for_more_pulls_than_an_episode_has(horizon: int) -> None:
+    instance = [Recorded(), curves.Constant(0.5)]
+    env = gym.make("ImprovingBandit-v0", instance=instance, horizon=horizon)
+    envs = gym.make_vec("ImprovingBandit-v0", num_envs=2, instance=instance, horizon=horizon)
+    for _ in range(2):
+        env.reset(seed=0)
+        envs.reset(seed=0)
+        for pull in range(1, horizon + 1):
+            assert env.step(0)[1] == pull / 10
+            assert envs.step(np.array([0, 1]))[1].tolist() == [pull / 10, 0.5]
+        assert env.unwrapped.next_expected_rewards()[0] == horizon / 10  # type: ignore[attr-defined]

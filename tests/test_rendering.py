@@ -241,3 +241,12 @@ def test_anyone_may_add_numbers_and_those_that_are_unknown_stay_blank() -> None:
 def test_regret_costs_nothing_without_frames() -> None:
     env: Any = PolicyRegret(gym.make(IMPROVING, **EARLY_LATE))
     assert env.unwrapped.readouts == {}
+
+
+@every_id
+def test_rows_that_were_never_reset_have_a_frame_too(env_id: str) -> None:
+    envs = gym.make_vec(env_id, num_envs=2, render_mode="ansi")
+    envs.reset(seed=0, options={"reset_mask": np.array([True, False])})
+    frames = envs.render()
+    assert frames is not None
+    assert [type(frame) for frame in frames] == [str, str]

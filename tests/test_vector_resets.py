@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium as gym
@@ -10,9 +11,10 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from helpers_envs import every_case, every_id, pins_for
-from helpers_names import IMPROVING, Kwargs
+from helpers_names import EGAL, IMPROVING, Kwargs
 from helpers_play import Player, assert_identical, random_states, worth
 from helpers_vectors import NEXT_STEP, Duel, every_mode, make_native, progress, running_pair
+from numpy.testing import assert_array_equal
 
 
 @every_mode
@@ -252,3 +254,51 @@ def test_wrong_instances_in_the_options_change_nothing(
     with pytest.raises(error, match=message):
         envs.reset(seed=1, options=options)
     assert_identical(progress(envs), progress(twin))
+
+
+@every_id
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        ([0], TypeError, "`rows` must be a bool array, got [0]"),
+        (np.array([1, 2]), TypeError, "`rows` must be a bool array, got array([1, 2])"),
+        (np.array([True]), ValueError, "`rows` must have shape (3,), got (1,)"),
+    ],
+)
+def test_rows_are_a_mask(env_id: str, rows: Any, error: type[Exception], message: str) -> None:
+    envs = make_native(env_id, 3, num_arms=6)
+    envs.reset(seed=0)
+    for method in ("expected_return", "realized_return", "optimal_return", "exact_optimal_return"):
+        with pytest.raises(error, match=re.escape(message)):
+            getattr(envs, method)(rows=rows)
+    assert envs.expected_return(rows=np.zeros(3, dtype=np.bool_)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "instance"), [(IMPROVING, "early_vs_late"), (EGAL, "two_level")]
+)
+def test_instances_are_made_once_and_none_is_the_default(env_id: str, instance: str) -> None:
+    envs = make_native(env_id, 4, num_arms=2 if env_id == IMPROVING else 6)
+    made, make_source = [], envs._make_source
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return make_source(*arguments)
+
+    envs._make_source = counted
+    envs.reset(seed=0, options={"instances": [instance, None, instance, None]})
+    assert len(made) == 1
+    alone = make_native(env_id, 4, num_arms=envs.num_arms)
+    alone.reset(seed=0)
+    paid, default = envs.next_expected_rewards(), alone.next_expected_rewards()
+    assert_array_equal(paid[[1, 3]], default[[1, 3]])
+    assert_array_equal(paid[0], paid[2])
+    assert not (paid[0] == default[0]).all()
+
+
+def test_what_is_best_by_default_is_so_within_the_step_limit() -> None:
+    envs = make_native(IMPROVING, 1, instance="early_vs_late", horizon=1000, max_episode_steps=20)
+    envs.reset(seed=0)
+    assert envs.optimal_arm().tolist() == envs.optimal_arm(20).tolist() == [0]
+    assert envs.optimal_pulls().tolist() == [[20, 0]]
+    assert envs.optimal_arm(1000).tolist() == [1]

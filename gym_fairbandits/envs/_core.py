@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_bool, checked_int
 from gym_fairbandits._sources import ArmSource, CurveSource
-from gym_fairbandits.envs.rendering import FRAMES_PER_SECOND, Painter
+from gym_fairbandits.envs.rendering import FRAMES_PER_SECOND, RENDER_MODES, Painter
 
 __all__ = ["Clocked", "Record", "known_options", "observation_box"]
 
@@ -87,7 +87,7 @@ class Clocked:
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as `Env` declares it
-        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_modes": list(RENDER_MODES),
         "render_fps": FRAMES_PER_SECOND,
     }
     _painter: Painter | None = None  # for `close`, if the constructor fails before it is set

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from gymnasium.utils import seeding
@@ -10,15 +11,25 @@ from gymnasium.utils import seeding
 from gym_fairbandits._checks import checked_int
 from gym_fairbandits.envs._core import Floats, Ints
 
-__all__ = ["RowStreams", "draw_block", "draws_per_refill", "fill_draws"]
+__all__ = [
+    "RowStreams",
+    "Seeded",
+    "StreamOf",
+    "draw_block",
+    "draws_per_refill",
+    "fill_draws",
+    "put_back",
+]
 
 
 def draws_per_refill(draws_per_step: int, num_buffers: int = 1) -> int:
-    """Return how many draws a buffer takes at once: whole steps, within 16 MB for all buffers.
+    """Return how many draws a buffer takes at once: whole steps, at least one.
 
-    The size changes no draw: a generator gives the same numbers in blocks as one by one.
+    Where several fit, all buffers together stay within 64 MB. The size changes no draw: a
+    generator gives the same numbers in blocks as one by one, and :func:`put_back` takes back
+    what a change of law leaves over.
     """
-    most = min(1024, 2**21 // num_buffers)
+    most = min(1024, 2**23 // num_buffers)
     return max(1, most // draws_per_step) * draws_per_step
 
 
@@ -37,6 +48,44 @@ def fill_draws(generator: np.random.Generator, noise: str | None, out: Floats) -
     return out
 
 
+def put_back(
+    generator: np.random.Generator, start: Mapping[str, Any], noise: str | None, used: int
+) -> None:
+    """Leave a generator where only the first ``used`` draws of its latest block would have.
+
+    Args:
+        generator: What the block was drawn from.
+        start: The state of its bit generator before the block.
+        noise: The kind of the draws.
+        used: How many of them were played.
+    """
+    generator.bit_generator.state = start
+    draw_block(generator, noise, used)
+
+
+StreamOf: TypeAlias = Callable[[int], np.random.Generator]  # of a row
+
+
+class Seeded(NamedTuple):
+    """What a seed gives a row: ``rewards`` are drawn from one stream, ``instances`` from another.
+
+    Attributes:
+        rewards: The generator.
+        seed: Its seed, chosen at random if none was given.
+        instances: A generator spawned from it.
+    """
+
+    rewards: np.random.Generator
+    seed: int
+    instances: np.random.Generator
+
+    @classmethod
+    def of(cls, seed: int | None) -> Seeded:
+        """Return the streams of a seed."""
+        rewards, chosen = seeding.np_random(seed)
+        return cls(rewards, chosen, rewards.spawn(1)[0])
+
+
 class RowStreams:
     """The generators of a batch, one per row, and a store of draws of each.
 
@@ -50,34 +99,22 @@ class RowStreams:
         """Set the state of a batch that was never seeded."""
         count = self.num_envs
         refill = draws_per_refill(draws_per_step, count)
-        self._generators: list[np.random.Generator | None] = [None] * count
-        self._seeds: list[int | None] = [None] * count
-        self._streams: list[np.random.Generator | None] = [None] * count
+        self._seeded: list[Seeded | None] = [None] * count
         self._noise: list[str | None] = [None] * count
         self._refill = refill
         self._draws: Floats = np.zeros((count, refill))
         self._next_draw: Ints = np.full(count, refill, dtype=np.int64)  # all used up
+        self._block_starts: list[Mapping[str, Any]] = [{}] * count  # states before the blocks
 
-    def _generator(self, row: int) -> np.random.Generator:
-        generator = self._generators[row]
-        if generator is None:
-            generator = self._seed_row(row, None)
-        return generator
+    def _streams_of(self, row: int) -> Seeded:
+        """Return a row's streams; one that was never seeded is seeded at random."""
+        return self._seeded[row] or self._seed_row(row, Seeded.of(None))
 
-    def _seed_row(self, row: int, seed: int | None) -> np.random.Generator:
-        """Give a row the generator of ``seed``, and its instances a stream of their own."""
-        generator, self._seeds[row] = seeding.np_random(seed)
-        self._generators[row], self._streams[row] = generator, generator.spawn(1)[0]
+    def _seed_row(self, row: int, seeded: Seeded) -> Seeded:
+        """Give a row the streams of a seed."""
+        self._seeded[row] = seeded
         self._next_draw[row] = self._refill  # what is in store is void
-        return generator
-
-    def _stream(self, row: int) -> np.random.Generator:
-        """Return the row's stream of instances; see :meth:`BanditEnv._stream`."""
-        stream = self._streams[row]
-        if stream is None:
-            self._seed_row(row, None)
-            return self._stream(row)
-        return stream
+        return seeded
 
     def _checked_seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
         if seed is None:
@@ -103,7 +140,9 @@ class RowStreams:
         empty = places >= self._refill
         if empty.any():
             for row in rows[empty].tolist():
-                self._draws[row] = draw_block(self._generator(row), self._noise[row], self._refill)
+                generator = self._streams_of(row).rewards
+                self._block_starts[row] = generator.bit_generator.state
+                fill_draws(generator, self._noise[row], self._draws[row])
             places[empty] = 0
         self._next_draw[rows] = places + count
         if len(rows) == self.num_envs and (places == places[0]).all():
@@ -112,7 +151,11 @@ class RowStreams:
         return self._draws.ravel().take(starts[:, None] + np.arange(count))
 
     def _set_noise(self, row: int, noise: str | None) -> None:
-        """Say which draws a row wants; draws of another kind that are left over are dropped."""
+        """Say which draws a row wants; what is left of another kind goes back to its stream."""
         if self._noise[row] != noise:
+            used = int(self._next_draw[row])
+            if used < self._refill:
+                generator = self._streams_of(row).rewards
+                put_back(generator, self._block_starts[row], self._noise[row], used)
             self._noise[row] = noise
             self._next_draw[row] = self._refill

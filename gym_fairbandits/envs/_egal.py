@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from gym_fairbandits._checks import checked_choice, checked_int
+from gym_fairbandits._checks import check_room, checked_choice, checked_int
 from gym_fairbandits._sources import ArmSource, egal_source
 from gym_fairbandits.arms import Arms
 from gym_fairbandits.envs._core import Clocked, Floats, Ints, observation_box
@@ -80,11 +80,7 @@ class EgalProblem(Clocked):
         self.capacity = checked_int("capacity", capacity)
         self.objective = checked_choice("objective", objective, OBJECTIVES)
         source = self._make_source(instance, num_arms)
-        if not self.num_users <= self.capacity * source.num_arms:
-            raise ValueError(
-                f"`num_users` must be at most capacity * num_arms = "
-                f"{self.capacity * source.num_arms}, got {self.num_users}"
-            )
+        check_room(self.num_users, source.num_arms, self.capacity)
         self.num_arms = source.num_arms
         return source
 
@@ -179,7 +175,10 @@ class EgalRecord:
                 not exact.
         """
         if self.varied is not None:
-            raise ValueError('`benchmark="exact"` must be used with arms whose means do not vary')
+            raise ValueError(
+                'the exact optimum (`exact_optimal_return`, `benchmark="exact"`) must be asked of '
+                "arms whose means do not vary: of others it is not known"
+            )
         if self.objective == "utilitarian":
             return self.optimal_return(steps)
         num_users = self.counts.shape[1]

@@ -16,7 +16,14 @@ from gym_fairbandits.envs._core import Bools, Clocked, Floats, Ints, observation
 from gym_fairbandits.envs.rendering.scene import CurveHistory
 from gym_fairbandits.optimum import best_arms, rested_optima
 
-__all__ = ["ImprovingProblem", "ImprovingRecord", "check_arms", "increment", "noisy_reward"]
+__all__ = [
+    "ImprovingProblem",
+    "ImprovingRecord",
+    "check_arms",
+    "increment",
+    "noisy_reward",
+    "upcoming_pulls",
+]
 
 FloatT = TypeVar("FloatT", float, Floats)
 
@@ -30,6 +37,23 @@ def increment(reward: FloatT, last_reward: FloatT, pulled: Any) -> FloatT:
     """Return an arm's reward minus the one before, 0 where it was not ``pulled`` before."""
     change: FloatT = (reward - last_reward) * pulled
     return change
+
+
+def upcoming_pulls(before: Ints, count: int, horizon: int) -> Floats:
+    """Return the numbers of the next pulls of arms.
+
+    Beyond the horizon, where a curve of the user's may know no reward, the last one repeats.
+
+    Args:
+        before: Pulls so far; int64 array of shape ``(n,)``.
+        count: How many are next.
+        horizon: T; no arm is pulled more often.
+
+    Returns:
+        float64 array of shape ``(n, count)``.
+    """
+    numbers: Floats = np.minimum(before[:, None] + np.arange(1.0, count + 1), horizon)
+    return numbers
 
 
 def check_arms(actions: Any, num_envs: int, num_arms: int, playing: Bools | None) -> Ints:

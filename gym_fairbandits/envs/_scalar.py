@@ -18,6 +18,7 @@ from gym_fairbandits.envs._core import (
     SourceT,
     known_options,
 )
+from gym_fairbandits.envs._draws import Seeded
 from gym_fairbandits.envs.rendering import Scene
 
 __all__ = ["BanditEnv"]
@@ -34,7 +35,6 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
     """
 
     _source: SourceT  # of the running episode
-    _instance_stream: np.random.Generator
     _pulls: Ints
     _reward_sum: Floats
     _default_source: SourceT  # what the constructor was given
@@ -44,7 +44,7 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         """Set the state of an environment that was never reset."""
         self._steps = 0
         self._last_step = 0  # the horizon while an episode runs, else 0: `step` compares once
-        self._parent: np.random.Generator | None = None
+        self._seeded: Seeded | None = None
         self._played = False
 
     @property
@@ -74,20 +74,25 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
 
         Returns:
             The first observation, and an empty info.
+
+        Raises:
+            TypeError: If ``options`` is no mapping, or the instance is of a wrong type.
+            ValueError: If the instance breaks its rule.
+            gymnasium.error.Error: If ``seed`` is no integer of at least 0.
         """
         pinned = known_options(options, "instance").get("instance")
         source = (
             self._default_source if pinned is None else self._make_source(pinned, self.num_arms)
         )
-        super().reset(seed=seed)
-        if self._parent is not self.np_random:
-            # At once, not when it is needed: before NumPy 2 a copied generator forgets its seed,
-            # and what it would spawn.
-            self._parent = self.np_random
-            self._instance_stream = self.np_random.spawn(1)[0]
+        seeded = self._streams(seed)
+        drawn = self._drawn(source, seeded.instances)  # before anything changes: it may fail
+        super().reset()
+        if seeded is not self._seeded:
+            self._seeded = seeded
+            self._np_random, self._np_random_seed = seeded.rewards, seeded.seed
             self._drop_draws()
         self._source = source
-        self._begin()
+        self._begin(drawn)
         self._steps = 0
         self._last_step = self.horizon
         self._played = True
@@ -97,9 +102,16 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
                 self.render()
         return self._observe(), {}
 
-    def _stream(self) -> np.random.Generator:
-        """Return the instances' own stream: draws left in a buffer cannot shift it."""
-        return self._instance_stream
+    def _streams(self, seed: int | None) -> Seeded:
+        """Return the streams of an episode; instances have their own, which no buffer shifts."""
+        if seed is not None:
+            return Seeded.of(seed)
+        if self._seeded is not None and self._seeded.rewards is self.np_random:
+            return self._seeded
+        # Seeded at random, or with a generator of the user's. The instances' stream is spawned at
+        # once: before NumPy 2 a copied generator forgets what it would spawn.
+        rewards = self.np_random
+        return Seeded(rewards, self.np_random_seed, rewards.spawn(1)[0])
 
     # --- Frames ---
 
@@ -195,8 +207,12 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         """Return the source of a user's instance, checked."""
 
     @abstractmethod
-    def _begin(self) -> None:
-        """Draw the episode's instance and clear the state."""
+    def _drawn(self, source: SourceT, stream: np.random.Generator) -> Any:
+        """Return an episode's instance, in the form that :meth:`_begin` takes; change nothing."""
+
+    @abstractmethod
+    def _begin(self, drawn: Any) -> None:
+        """Play an instance from now on, and clear the state."""
 
     @abstractmethod
     def _drop_draws(self) -> None:

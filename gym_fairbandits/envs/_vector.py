@@ -25,7 +25,7 @@ from gym_fairbandits.envs._core import (
     SourceT,
     known_options,
 )
-from gym_fairbandits.envs._draws import RowStreams
+from gym_fairbandits.envs._draws import RowStreams, Seeded, StreamOf
 from gym_fairbandits.envs.rendering import Scene
 
 __all__ = ["BanditVectorEnv"]
@@ -106,17 +106,20 @@ class BanditVectorEnv(
         self._sources: list[SourceT | None] = [None] * count
         # SAME_STEP: rows that ended in the latest step and their records, until the next call.
         self._finished: tuple[Ints, Record] | None = None
-        self._histories: list[Any] = [None] * count  # for the frames, if there is a render mode
+        # For the frames, if there is a render mode; rows can be drawn before their first reset.
+        self._histories: list[Any] = [
+            None if self._painter is None else self._new_history() for _ in range(count)
+        ]
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """The generators of the rows."""
-        return tuple(self._generator(row) for row in range(self.num_envs))
+        return tuple(self._streams_of(row).rewards for row in range(self.num_envs))
 
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
         """The seeds of the rows; drawn at random where the user gave none."""
-        return tuple(self._seeds[row] for row in range(self.num_envs) if self._generator(row))
+        return tuple(self._streams_of(row).seed for row in range(self.num_envs))
 
     # --- Episodes ---
 
@@ -131,41 +134,51 @@ class BanditVectorEnv(
         Args:
             seed: ``s`` seeds row i with ``s + i``; a sequence gives each row its own.
             options: ``reset_mask``, bool array of shape ``(num_envs,)``: the rows to reset.
-                ``instance``: played by every row that is reset. ``instances``: one per row.
+                ``instance``: played by every row that is reset. ``instances``: one per row, None
+                for the default one.
                 The dict is not changed. Other keys are for wrappers: they are not read, and a
                 warning says so.
 
         Returns:
             The observations of all rows, and an empty info.
+
+        Raises:
+            TypeError: If ``seed``, ``options`` or one of its values has a wrong type.
+            ValueError: If there are not as many seeds, masks or instances as rows, the mask
+                chooses no row, or an instance breaks its rule. No row has changed then; what
+                instances have drawn from their streams stays drawn.
         """
         known = known_options(options, "reset_mask", "instance", "instances")
         seeds = self._checked_seeds(seed)
-        mask = self._checked_mask(known.get("reset_mask"))
+        mask = self._checked_mask("options['reset_mask']", known.get("reset_mask"))
+        if not mask.any():
+            raise ValueError(
+                "`options['reset_mask']` must be True for at least one sub-environment"
+            )
         sources = self._pinned_sources(known, mask)
         rows = np.flatnonzero(mask)
-        for row in rows.tolist():
-            if seeds[row] is not None:
-                self._seed_row(row, seeds[row])
-        self._begin(rows, sources)
+        fresh = {row: Seeded.of(seeds[row]) for row in rows.tolist() if seeds[row] is not None}
+        # Before anything changes: it may fail.
+        drawn = self._drawn(
+            rows, sources, lambda row: (fresh.get(row) or self._streams_of(row)).instances
+        )
+        for row, seeded in fresh.items():
+            self._seed_row(row, seeded)
+        self._begin(rows, drawn)
         self._played = True
         self._finished = None
         if self.render_mode == "human":
             self.render()
         return self._observe(), {}
 
-    def _checked_mask(self, mask: Any) -> Bools:
+    def _checked_mask(self, name: str, mask: Any) -> Bools:
+        """Return a mask of the rows, all of them for None."""
         if mask is None:
             return np.ones(self.num_envs, dtype=np.bool_)
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
-            raise TypeError(f"`options['reset_mask']` must be a bool array, got {mask!r}")
+            raise TypeError(f"`{name}` must be a bool array, got {mask!r}")
         if mask.shape != (self.num_envs,):
-            raise ValueError(
-                f"`options['reset_mask']` must have shape ({self.num_envs},), got {mask.shape}"
-            )
-        if not mask.any():
-            raise ValueError(
-                "`options['reset_mask']` must be True for at least one sub-environment"
-            )
+            raise ValueError(f"`{name}` must have shape ({self.num_envs},), got {mask.shape}")
         return mask
 
     def _pinned_sources(self, options: Mapping[str, Any], mask: Bools) -> list[SourceT] | None:
@@ -181,17 +194,20 @@ class BanditVectorEnv(
                 f"`options['instances']` must be a sequence of num_envs = {self.num_envs} "
                 f"instances, got {several!r}"
             )
-        made: dict[int, SourceT] = {}
-        return [
-            made.setdefault(id(instance), self._make_source(instance, self.num_arms))
-            if chosen
-            else self._default_source
-            for instance, chosen in zip(several, mask, strict=True)
-        ]
+        made = {id(None): self._default_source}
+        instances = list(several)  # alive throughout: no two of them can have the same id
+        for instance, chosen in zip(instances, mask, strict=True):
+            if chosen and id(instance) not in made:
+                made[id(instance)] = self._make_source(instance, self.num_arms)
+        return [made.get(id(instance), self._default_source) for instance in instances]
 
-    def _begin(self, rows: Ints, sources: list[SourceT] | None = None) -> None:
-        """Start an episode in each of ``rows``."""
-        self._install(rows, sources)
+    def _next_instances(self, rows: Ints) -> Any:
+        """Return what :meth:`_begin` plays in ``rows`` whose episodes have ended."""
+        return self._drawn(rows, None, lambda row: self._streams_of(row).instances)
+
+    def _begin(self, rows: Ints, drawn: Any) -> None:
+        """Start an episode in each of ``rows``, of the instances that :meth:`_drawn` returned."""
+        self._install(drawn)
         self._clear(rows)
         if self._painter is not None:
             for row in rows.tolist():
@@ -226,7 +242,8 @@ class BanditVectorEnv(
             rows = self._all_rows
         else:
             rows, checked = np.flatnonzero(playing), checked[playing]
-            self._begin(np.flatnonzero(self._ended))
+            over = np.flatnonzero(self._ended)
+            self._begin(over, self._next_instances(over))
         rewards, details = self._play(rows, checked)
         self._steps[rows] += 1
         if self._painter is not None:
@@ -277,7 +294,7 @@ class BanditVectorEnv(
             self._add(infos, {name: values[others] for name, values in details.items()}, others)
         # The episode that has just ended is what `expected_return` must answer for now.
         self._finished = (rows, self._record(rows))
-        self._begin(rows)
+        self._begin(rows, self._next_instances(rows))
         return infos
 
     def _add(self, infos: dict[str, Any], details: dict[str, NDArray[Any]], rows: Ints) -> None:
@@ -317,7 +334,10 @@ class BanditVectorEnv(
         return tuple(painter.draw(scene) for scene in self.scenes())
 
     def scenes(self) -> tuple[Scene, ...]:
-        """Return what each row's frame shows, as data; see :meth:`BanditEnv.scene`."""
+        """Return what each row's frame shows, as data; see :meth:`BanditEnv.scene`.
+
+        With the mode ``"human"`` it is the first row's only: nobody sees the others.
+        """
         self._check_played()
         if self._painter is None:
             raise ValueError("`render_mode` must be given for a scene, got None")
@@ -355,8 +375,10 @@ class BanditVectorEnv(
             rows: Bool mask of the rows to answer for; all by default.
 
         Raises:
+            TypeError: If ``rows`` is no bool array.
+            ValueError: If ``rows`` has the wrong shape, and as in the scalar environment.
             gymnasium.error.ResetNeeded: Before the first ``reset``.
-            NotImplementedError: As in the scalar environment; ValueError too.
+            NotImplementedError: As in the scalar environment.
         """
         return self._answer("optimal_return", rows, steps)
 
@@ -377,9 +399,15 @@ class BanditVectorEnv(
         """Return what the rewards are worth; see :meth:`optimal_return`."""
         return self._answer("realized_return", rows)
 
+    def _length(self, steps: int | None) -> int:
+        """Return ``steps``, checked, by default those of an episode that is played to its end."""
+        if steps is None:
+            return min(self.horizon, self.max_episode_steps or self.horizon)
+        return checked_int("steps", steps, minimum=0)
+
     def _answer(self, method: str, rows: Bools | None, *arguments: Any) -> NDArray[Any]:
         """Ask the records of the latest episodes, those that ended in this very step included."""
-        chosen = self._all_rows if rows is None else np.flatnonzero(rows)
+        chosen = np.flatnonzero(self._checked_mask("rows", rows))
         values: NDArray[Any] = getattr(self._record(chosen), method)(*arguments)
         if self._finished is not None:
             ended, record = self._finished
@@ -394,8 +422,18 @@ class BanditVectorEnv(
         """Return the source of a user's instance, checked."""
 
     @abstractmethod
-    def _install(self, rows: Ints, sources: list[SourceT] | None) -> None:
-        """Draw instances for ``rows``; ``sources`` is per row of the batch, None the default."""
+    def _drawn(self, rows: Ints, sources: list[SourceT] | None, stream_of: StreamOf) -> Any:
+        """Return instances for ``rows``, in the form that :meth:`_install` takes; change nothing.
+
+        Args:
+            rows: Row numbers; int64 array of shape ``(n,)``.
+            sources: One per row of the batch, or ``None`` for the default one.
+            stream_of: What a row's instance is drawn from.
+        """
+
+    @abstractmethod
+    def _install(self, drawn: Any) -> None:
+        """Play the instances that were drawn."""
 
     @abstractmethod
     def _clear(self, rows: Ints) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gym_fairbandits._grid import ArmGrid
 from gym_fairbandits._sources import ArmSource, EgalInstance
 from gym_fairbandits.arms import Arms
 from gym_fairbandits.envs._core import Bools, Floats, Ints, Observation
-from gym_fairbandits.envs._draws import draw_block, draws_per_refill
+from gym_fairbandits.envs._draws import StreamOf, draw_block, draws_per_refill, put_back
 from gym_fairbandits.envs._egal import (
     EgalProblem,
     EgalRecord,
@@ -140,11 +141,14 @@ class EgalAssignEnv(EgalProblem, BanditEnv[NDArray[np.int64], ArmSource]):
         self._draws: Floats = np.zeros(0)
         self._next_draw = 0
 
-    def _begin(self) -> None:
-        arms = self._source.draw(self._stream)
-        if self._played and arms.noise != self._law.noise:
-            self._drop_draws()  # left-over draws are of another kind
-        self._law = arms
+    def _drawn(self, source: ArmSource, stream: np.random.Generator) -> Arms:
+        return source.draw(lambda: stream)
+
+    def _begin(self, drawn: Arms) -> None:
+        if self._next_draw < len(self._draws) and drawn.noise != self._law.noise:
+            put_back(self.np_random, self._block_start, self._law.noise, self._next_draw)
+            self._drop_draws()
+        self._law = drawn
         self._clear()
 
     def _clear(self) -> None:
@@ -216,6 +220,7 @@ class EgalAssignEnv(EgalProblem, BanditEnv[NDArray[np.int64], ArmSource]):
 
     def _refill_draws(self) -> int:
         """Take the next block of draws; return where the first step's end in it."""
+        self._block_start = self.np_random.bit_generator.state
         self._draws = draw_block(self.np_random, self._law.noise, draws_per_refill(self.num_users))
         self._next_draw = 0
         return self.num_users
@@ -346,14 +351,21 @@ class EgalAssignVectorEnv(EgalProblem, BanditVectorEnv[ArmSource]):
         self._cells: Ints = np.arange(count)[:, None] * arms
         self._user_cells: Ints = np.arange(count * users).reshape(count, users) * arms
 
-    def _install(self, rows: Ints, sources: list[ArmSource] | None) -> None:
+    def _drawn(
+        self, rows: Ints, sources: list[ArmSource] | None, stream_of: StreamOf
+    ) -> list[tuple[ArmSource, int, Arms]]:
+        drawn = []
         for row in rows.tolist():
             source = self._default_source if sources is None else sources[row]
             if source.redrawn or self._sources[row] is not source:
-                arms = source.draw(lambda row=row: self._stream(row))  # type: ignore[misc]
-                self._grid.set_rows(np.array([row]), arms)
-                self._set_noise(row, arms.noise)
-                self._sources[row] = source
+                drawn.append((source, row, source.draw(partial(stream_of, row))))
+        return drawn
+
+    def _install(self, drawn: list[tuple[ArmSource, int, Arms]]) -> None:
+        for source, row, arms in drawn:
+            self._grid.set_rows(np.array([row]), arms)
+            self._set_noise(row, arms.noise)
+            self._sources[row] = source
         self._varying = bool(self._grid.varying.any())
 
     def _clear(self, rows: Ints) -> None:
@@ -456,11 +468,7 @@ class EgalAssignVectorEnv(EgalProblem, BanditVectorEnv[ArmSource]):
         ``steps`` as in the scalar environment; by default until ``horizon`` or
         ``max_episode_steps``.
         """
-        if steps is None:
-            length = min(self.horizon, self.max_episode_steps or self.horizon)
-        else:
-            length = checked_int("steps", steps, minimum=0)
-        return self._record(self._all_rows).optimal_slots(length)
+        return self._record(self._all_rows).optimal_slots(self._length(steps))
 
     def expected_user_returns(self, rows: Bools | None = None) -> Floats:
         """Return each user's expected total; float64 array of shape ``(n, num_users)``."""

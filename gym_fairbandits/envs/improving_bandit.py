@@ -11,16 +11,17 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from gym_fairbandits._grid import CurveGrid
-from gym_fairbandits._sources import CurveSource, ImprovingInstance
+from gym_fairbandits._sources import CurveSource, ImprovingInstance, Put
 from gym_fairbandits.curves import Curve
 from gym_fairbandits.envs._core import Bools, Floats, Ints, Observation
-from gym_fairbandits.envs._draws import draw_block, draws_per_refill
+from gym_fairbandits.envs._draws import StreamOf, draw_block, draws_per_refill
 from gym_fairbandits.envs._improving import (
     ImprovingProblem,
     ImprovingRecord,
     check_arms,
     increment,
     noisy_reward,
+    upcoming_pulls,
 )
 from gym_fairbandits.envs._scalar import BanditEnv
 from gym_fairbandits.envs._vector import BanditVectorEnv
@@ -147,8 +148,11 @@ class ImprovingBanditEnv(ImprovingProblem, BanditEnv[int, CurveSource]):
         self._draws: list[float] = []
         self._next_draw = 0
 
-    def _begin(self) -> None:
-        self._source.install(self._grid, np.array([0]), lambda row: self._stream())
+    def _drawn(self, source: CurveSource, stream: np.random.Generator) -> Put:
+        return source.draw(np.array([0]), lambda row: stream)
+
+    def _begin(self, drawn: Put) -> None:
+        drawn(self._grid)
         self._clear()
 
     def _clear(self) -> None:
@@ -217,7 +221,7 @@ class ImprovingBanditEnv(ImprovingProblem, BanditEnv[int, CurveSource]):
             arms = [other for other in near if not self._values[other]]
             size = min(128, self.horizon)
         before = np.array([self._pulled[other] for other in arms])
-        pulls = before[:, None] + np.arange(1.0, size + 1)
+        pulls = upcoming_pulls(before, size, self.horizon)
         values = self._grid.values(np.array(arms), pulls)
         blocks = values.tolist()
         finite = np.isfinite(values)
@@ -355,7 +359,9 @@ class ImprovingBanditVectorEnv(ImprovingProblem, BanditVectorEnv[CurveSource]):
         self._ends: Ints = np.arange(1, cells + 1) * (self._block + 1) - 1
         self._offsets: Ints = self._ends.copy()
 
-    def _install(self, rows: Ints, sources: list[CurveSource] | None) -> None:
+    def _drawn(
+        self, rows: Ints, sources: list[CurveSource] | None, stream_of: StreamOf
+    ) -> list[tuple[CurveSource, Ints, Put]]:
         if sources is None:
             groups = [(self._default_source, rows)]
         else:
@@ -364,12 +370,18 @@ class ImprovingBanditVectorEnv(ImprovingProblem, BanditVectorEnv[CurveSource]):
                 (sources[group[0]], group)
                 for group in (rows[chosen == number] for number in np.unique(chosen))
             ]
+        drawn = []
         for source, group in groups:
-            stale = [row for row in group.tolist() if self._sources[row] is not source]
-            if source.redrawn or stale:
-                some = group if source.redrawn else np.array(stale)
-                source.install(self._grid, some, self._stream)
-            for row in stale:
+            if not source.redrawn:
+                group = group[[self._sources[row] is not source for row in group.tolist()]]
+            if len(group):
+                drawn.append((source, group, source.draw(group, stream_of)))
+        return drawn
+
+    def _install(self, drawn: list[tuple[CurveSource, Ints, Put]]) -> None:
+        for source, group, put in drawn:
+            put(self._grid)
+            for row in group.tolist():
                 self._sources[row] = source
 
     def _clear(self, rows: Ints) -> None:
@@ -425,7 +437,7 @@ class ImprovingBanditVectorEnv(ImprovingProblem, BanditVectorEnv[CurveSource]):
         soon[cells] = True
         chosen = np.flatnonzero(soon)
         before = self._pulls.reshape(-1)[chosen]
-        pulls = before[:, None] + np.arange(1.0, self._block + 1)
+        pulls = upcoming_pulls(before, self._block, self.horizon)
         values = self._grid.values(chosen, pulls)
         # Infinite values count as missing too: `_upcoming` refuses both, if they are played.
         self._values[chosen, : self._block] = np.where(np.isfinite(values), values, np.nan)
@@ -466,13 +478,18 @@ class ImprovingBanditVectorEnv(ImprovingProblem, BanditVectorEnv[CurveSource]):
         )
 
     def optimal_arm(self, steps: int | None = None) -> Ints:
-        """Return the arm that is best throughout ``steps`` steps in each running row."""
-        return self._record(self._all_rows).optimal_arm(self.horizon if steps is None else steps)
+        """Return the arm that is best throughout ``steps`` steps in each running row.
+
+        By default until ``horizon`` or ``max_episode_steps``; int64 array ``(num_envs,)``.
+        """
+        return self._record(self._all_rows).optimal_arm(self._length(steps))
 
     def optimal_pulls(self, steps: int | None = None) -> Ints:
-        """Return how often to pull each arm in ``steps`` steps; ``(num_envs, num_arms)``."""
-        record = self._record(self._all_rows)
-        return record.optimal_pulls(self.horizon if steps is None else steps)
+        """Return how often to pull each arm in ``steps`` steps; ``(num_envs, num_arms)``.
+
+        ``steps`` as for :meth:`optimal_arm`.
+        """
+        return self._record(self._all_rows).optimal_pulls(self._length(steps))
 
     def potential_gaps(self, rows: Bools | None = None) -> Floats:
         """Return a_i - f_i(N_i), with f_i(0) = 0; float64 array of shape ``(n, num_arms)``."""

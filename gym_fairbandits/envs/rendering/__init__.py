@@ -12,7 +12,14 @@ from gym_fairbandits.envs.rendering.picture import Window, draw_pixels
 from gym_fairbandits.envs.rendering.scene import EgalScene, ImprovingScene, Scene
 from gym_fairbandits.envs.rendering.text import draw_text
 
-__all__ = ["EgalScene", "ImprovingScene", "Painter", "Scene"]
+__all__ = [
+    "FRAMES_PER_SECOND",
+    "RENDER_MODES",
+    "EgalScene",
+    "ImprovingScene",
+    "Painter",
+    "Scene",
+]
 
 RENDER_MODES = ("human", "rgb_array", "ansi")
 FRAMES_PER_SECOND = 20

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 __all__ = [
     "add_family",
     "as_int64",
+    "check_room",
     "checked_array",
     "checked_bool",
     "checked_choice",
@@ -21,11 +22,13 @@ __all__ = [
     "checked_int",
     "checked_row",
     "checked_table",
+    "frozen",
     "holds_integers",
     "made_from_dict",
 ]
 
 T = TypeVar("T")
+ArrayT = TypeVar("ArrayT", bound=NDArray[Any])
 
 
 def checked_int(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
@@ -142,7 +145,7 @@ def made_from_dict(data: Any, families: Mapping[str, Callable[..., T]], what: st
 
 
 def checked_row(name: str, values: Any) -> NDArray[np.float64]:
-    """Return ``values`` as a fresh float64 array of shape ``(n,)``, n at least 1, all finite.
+    """Return ``values`` as a read-only float64 copy of shape ``(n,)``, n at least 1, all finite.
 
     Raises:
         TypeError: If ``values`` does not hold real numbers (bools are none).
@@ -152,7 +155,7 @@ def checked_row(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def checked_table(name: str, values: Any) -> NDArray[np.float64]:
-    """Return ``values`` as a fresh float64 array of shape ``(m, n)``, neither 0, all finite.
+    """Return ``values`` as a read-only float64 copy of shape ``(m, n)``, neither 0, all finite.
 
     Raises:
         TypeError: If ``values`` does not hold real numbers (bools are none).
@@ -193,7 +196,26 @@ def _finite_numbers(name: str, values: Any, ndim: int, what: str) -> NDArray[np.
         place = tuple(np.argwhere(~finite)[0].tolist())
         where = place[0] if ndim == 1 else place
         raise ValueError(f"`{name}` must be finite, got {array[place]} at index {where}")
-    return np.array(array, dtype=np.float64, order="C")
+    return frozen(np.array(array, dtype=np.float64, order="C"))
+
+
+def frozen(array: ArrayT) -> ArrayT:
+    """Return ``array`` after making it read-only: what episodes and users share must not change."""
+    array.setflags(write=False)
+    return array
+
+
+def check_room(num_users: int, num_arms: int, capacity: int) -> None:
+    """Check that the arms can serve all users in a step.
+
+    Raises:
+        ValueError: If ``num_users > capacity * num_arms``.
+    """
+    if not num_users <= capacity * num_arms:
+        raise ValueError(
+            f"`num_users` must be at most capacity * num_arms = {capacity * num_arms}, "
+            f"got {num_users}"
+        )
 
 
 def holds_integers(value: Any, shape: tuple[int, ...]) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-__all__ = ["MOST_CELLS", "MOST_NODES", "best_counts", "starting_counts"]
+__all__ = ["MOST_CELLS", "MOST_NODES", "best_counts", "starting_counts", "worst_total"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -25,6 +25,7 @@ from gym_fairbandits._checks import (
     checked_row,
 )
 from gym_fairbandits.curves import TOLERANCE, Curve
+from gym_fairbandits.instances import lower_bound_gap
 
 __all__ = [
     "algorithm1_arm_factor",
@@ -353,16 +354,7 @@ def egal_worst_case_regret(num_arms: int, num_users: int, steps: int) -> float:
         ValueError: If a number is outside its range.
     """
     num_arms, num_users, steps = _sizes(num_arms, num_users, steps)
-    if not num_arms >= 2 * num_users:
-        raise ValueError(
-            f"`num_arms` must be at least 2 * num_users = {2 * num_users}, got {num_arms}"
-        )
-    least = (num_arms - num_users) / (2 * num_users**2)
-    if not steps >= least:
-        raise ValueError(
-            f"`steps` must be at least (num_arms - num_users) / (2 * num_users**2) = {least:g}, "
-            f"got {steps}"
-        )
+    lower_bound_gap(num_users, num_arms, steps)  # refuses what the pair is not defined for
     return math.sqrt((num_arms - num_users) * steps) / (76 * num_users)
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "early_vs_late",
     "egal_lower_bound",
     "improving_lower_bound",
+    "lower_bound_gap",
     "policy_vs_external",
     "random_bernoulli",
     "random_concave",
@@ -226,20 +227,7 @@ def egal_lower_bound(
         TypeError: If a parameter has the wrong type.
         ValueError: If a parameter breaks its rule.
     """
-    num_users = checked_int("num_users", num_users)
-    num_arms = checked_int("num_arms", num_arms)
-    steps = checked_int("steps", steps)
-    if not num_arms >= 2 * num_users:
-        raise ValueError(
-            f"`num_arms` must be at least 2 * num_users = {2 * num_users} for the lower bound, "
-            f"got {num_arms}"
-        )
-    gap = math.sqrt((num_arms - num_users) / (8 * steps * num_users**2))
-    if not 2 * gap <= 1:
-        raise ValueError(
-            "`steps` must be at least (num_arms - num_users) / (2 * num_users**2) = "
-            f"{(num_arms - num_users) / (2 * num_users**2):g} for the lower bound, got {steps}"
-        )
+    gap = lower_bound_gap(num_users, num_arms, steps)
     means = np.zeros(num_arms)
     means[:num_users] = gap
     if boosted is not None:
@@ -254,6 +242,35 @@ def egal_lower_bound(
             )
         means[arms] = 2 * gap
     return Gaussian(means, 1.0)
+
+
+def lower_bound_gap(num_users: int, num_arms: int, steps: int) -> float:
+    """Return the gap of :func:`egal_lower_bound`, ``sqrt((K - U) / (8 T U^2))``, at most 1/2.
+
+    Args:
+        num_users: U.
+        num_arms: K, at least 2 U.
+        steps: T, at least (K - U) / (2 U^2).
+
+    Raises:
+        TypeError: If a parameter has the wrong type.
+        ValueError: If a parameter breaks its rule.
+    """
+    num_users = checked_int("num_users", num_users)
+    num_arms = checked_int("num_arms", num_arms)
+    steps = checked_int("steps", steps)
+    if not num_arms >= 2 * num_users:
+        raise ValueError(
+            f"`num_arms` must be at least 2 * num_users = {2 * num_users} for the lower bound, "
+            f"got {num_arms}"
+        )
+    least = (num_arms - num_users) / (2 * num_users**2)
+    if not steps >= least:
+        raise ValueError(
+            f"`steps` must be at least (num_arms - num_users) / (2 * num_users**2) = {least:g} "
+            f"for the lower bound, got {steps}"
+        )
+    return math.sqrt((num_arms - num_users) / (8 * steps * num_users**2))
 
 
 # --- By name ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_array, checked_int, checked_row
+from gym_fairbandits._checks import check_room, checked_array, checked_int, checked_row
 from gym_fairbandits._grid import CurveGrid
 from gym_fairbandits._max_min import best_counts, starting_counts, worst_total
 from gym_fairbandits._rested import best_allocation
@@ -166,11 +166,12 @@ def egalitarian_optimum(
     Args:
         means: Expected rewards; shape ``(..., num_arms)``.
         num_users: U.
-        steps: T, at least 0; an int, or int64 array of shape ``(...)``.
+        steps: T, at least 0; an int, or an integer array that broadcasts against ``(...)``.
         capacity: C, users per arm and step.
 
     Returns:
-        A float, or a float64 array of shape ``(...)`` if ``means`` has leading axes.
+        A float, or a float64 array of shape ``(...)`` if ``means`` has leading axes or ``steps``
+        is an array.
 
     Raises:
         TypeError: If ``means`` holds no real numbers, or another number is not an integer.
@@ -180,11 +181,7 @@ def egalitarian_optimum(
     table = checked_array("means", means)
     num_users = checked_int("num_users", num_users)
     capacity = checked_int("capacity", capacity)
-    if not num_users <= capacity * table.shape[-1]:
-        raise ValueError(
-            f"`num_users` must be at most capacity * num_arms = {capacity * table.shape[-1]}, "
-            f"got {num_users}"
-        )
+    check_room(num_users, table.shape[-1], capacity)
     lengths = np.asarray(steps)
     if lengths.dtype.kind not in "iu":
         raise TypeError(f"`steps` must be integers, got {steps!r}")
@@ -193,7 +190,7 @@ def egalitarian_optimum(
     slots = best_slots(table, num_users, capacity)
     best = np.take_along_axis(table, slots, axis=-1)
     values = lengths * (best.sum(axis=-1) / num_users)
-    return float(values) if table.ndim == 1 else values
+    return values if np.ndim(values) else float(values)
 
 
 def best_fixed_set_optimum(totals: ArrayLike, num_users: int, capacity: int = 1) -> float | Floats:
@@ -247,7 +244,7 @@ class MaxMinAssignment:
         exact: Whether ``counts`` is proved to be best.
         counts: How often each user is on each arm; int64 array of shape
             ``(num_users, num_arms)``, rows summing to T and columns to at most C T. Any such
-            table can be played in T assignments.
+            table can be played in T assignments. Read-only: it is kept for the next who asks.
     """
 
     lower: float

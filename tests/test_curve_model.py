@@ -37,6 +37,7 @@ from gym_fairbandits.curves import (
     Power,
     PowerLaw,
     ScaledCurve,
+    Sum,
     Tabulated,
     check_improving,
     saturating,
@@ -299,3 +300,26 @@ def test_a_users_curve_outside_the_model_needs_validate_false() -> None:
     env.reset(seed=0)
     assert env.step(1)[1] == pytest.approx(0.6)
     assert env.step(0)[1] == Wave()(1)
+
+
+def test_sums_and_multiples_of_negative_constants_do_not_fall() -> None:
+    for curve in (Constant(-0.5) + Constant(-0.1), 2 * Constant(-0.3), -1 * Constant(0.6)):
+        assert curve.nondecreasing(100)
+        optimum, arm = improving_optimum([curve], 10)
+        assert optimum == pytest.approx(-6.0, rel=1e-12)
+        assert arm == 0
+
+
+def test_curves_add_up_from_nothing() -> None:
+    terms: list[Curve] = [Constant(0.1), LinearCap(0.5, 4.0), Constant(0.2)]
+    total = sum(terms)
+    assert total == Sum(tuple(terms))
+    assert 0 + terms[0] is terms[0]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        1 + terms[0]
+
+
+def test_a_rising_table_never_falls_however_long_an_episode_is() -> None:
+    table = Tabulated((0.25, 0.5))
+    assert table.nondecreasing(2**53)
+    assert improving_optimum([table], 2**53) == (0.5 * 2**53 - 0.25, 0)

@@ -197,3 +197,13 @@ def test_wrong_assignment_arguments_are_refused(
 ) -> None:
     with pytest.raises(error, match=re.escape(message)):
         egalitarian_optimum([0.5, 0.25], *arguments)
+
+
+def test_many_lengths_at_once() -> None:
+    steps = np.array([0, 3, 10])
+    assert egalitarian_optimum([0.75, 0.25], 2, steps).tolist() == [0.0, 1.5, 5.0]  # type: ignore[union-attr]
+    table = [[0.75, 0.25], [1.0, 0.5]]
+    assert egalitarian_optimum(table, 1, 2).tolist() == [1.5, 2.0]  # type: ignore[union-attr]
+    each = egalitarian_optimum(table, 1, steps[:, None])
+    assert each.tolist() == [[0.0, 0.0], [2.25, 3.0], [7.5, 10.0]]  # type: ignore[union-attr]
+    assert isinstance(egalitarian_optimum([0.75, 0.25], 2, 3), float)

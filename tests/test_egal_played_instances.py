@@ -12,7 +12,7 @@ from helpers_episodes import SURE, assert_pin_is_refused, egal
 from helpers_names import Kwargs
 from helpers_play import Player, play
 
-from gym_fairbandits.arms import Arms, Bernoulli, Gaussian
+from gym_fairbandits.arms import Adversarial, Arms, Bernoulli, Empirical, Gaussian
 
 
 def test_random_means_come_from_the_stream_spawned_of_the_seed() -> None:
@@ -141,3 +141,29 @@ def test_a_wrong_instance_in_the_options_changes_nothing(
 ) -> None:
     kwargs: Kwargs = {"instance": drawn_laws, "num_users": 2, "num_arms": 4, "horizon": 20}
     assert_pin_is_refused(partial(egal, **kwargs), pin, error, message)
+
+
+def test_a_callable_may_return_a_dict_form() -> None:
+    def draw(rng: np.random.Generator, num_users: int, num_arms: int) -> dict[str, Any]:
+        return {"family": "bernoulli", "means": [float(num_users) / num_arms] * num_arms}
+
+    env = egal(instance=draw, num_users=2, num_arms=4)
+    env.reset(seed=0)
+    assert env.unwrapped.arms.parameters() == {"means": [0.5] * 4}
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Bernoulli([0.9, 0.1]),
+        Gaussian([0.9, 0.1], 0.5),
+        Empirical([[0.9, 0.9], [0.1]]),
+        Adversarial([[0.9, 0.1]] * 3, periodic=True),
+    ],
+)
+def test_what_the_learner_must_not_know_it_cannot_change_either(law: Arms) -> None:
+    env = egal(instance=law, num_users=1, horizon=10)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="read-only"):
+        env.unwrapped.arms.means[:] = 0.5
+    assert env.unwrapped.optimal_return(10) == pytest.approx(9.0, rel=1e-12)

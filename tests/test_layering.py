@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "_rested": {"curves"},
     "_max_min": set(),
     "optimum": {"_checks", "_grid", "_max_min", "_rested", "arms", "curves"},
-    "bounds": {"_checks", "_grid", "arms", "curves", "optimum"},
+    "bounds": {"_checks", "curves", "instances"},
     "datasets": {"_checks", "arms"},
     # Environments, and wrappers around them.
     "envs": FOUNDATIONS | PROBLEMS,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_float, checked_row
+from gym_fairbandits._checks import checked_float, checked_row, frozen
 from gym_fairbandits.arms.base import Arms
 
 __all__ = ["Bernoulli", "Empirical", "Gaussian"]
@@ -111,7 +111,7 @@ class Empirical(Arms):
         self._pool: Floats = np.concatenate(rows)
         self._counts: Ints = np.array([len(row) for row in rows], dtype=np.int64)
         self._starts: Ints = np.cumsum(self._counts) - self._counts
-        self.means = np.array([row.mean() for row in rows])
+        self.means = frozen(np.array([row.mean() for row in rows]))
 
     @property
     def table(self) -> tuple[Floats, Ints, Ints]:

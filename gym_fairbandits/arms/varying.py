@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import checked_bool, checked_float, checked_int, checked_table
+from gym_fairbandits._checks import checked_bool, checked_float, checked_int, checked_table, frozen
 from gym_fairbandits.arms.base import Arms
 from gym_fairbandits.arms.constant import Bernoulli, Gaussian
 
@@ -48,7 +48,7 @@ class Adversarial(Arms):
         self._table = checked_table("table", table)
         self._periodic = checked_bool("periodic", periodic)
         self.num_steps = None if self._periodic else len(self._table)
-        self.means = self._table.mean(axis=0)
+        self.means = frozen(self._table.mean(axis=0))
 
     def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
         """Return the table's entries; see :meth:`Arms.rewards`.
@@ -130,7 +130,7 @@ class Switching(Arms):
             self._law = Gaussian(table.ravel(), np.tile(self._std, len(table)))
         self.noise = self._law.noise
         self._table = table
-        self.means = table.mean(axis=0)
+        self.means = frozen(table.mean(axis=0))
 
     def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
         """Return rewards by the means of the step's segment; see :meth:`Arms.rewards`."""
@@ -192,7 +192,7 @@ class AdaptiveAdversary(Arms):
         count = checked_int("num_arms", num_arms)
         self._num_paying = checked_int("num_paying", num_paying, maximum=count)
         self._reward = checked_float("reward", reward)
-        self.means = np.full(count, self._num_paying * self._reward / count)
+        self.means = frozen(np.full(count, self._num_paying * self._reward / count))
 
     def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
         """Return ``reward`` for the fewest-pulled arms, else 0.0; see :meth:`Arms.rewards`."""

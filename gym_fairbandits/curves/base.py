@@ -101,6 +101,12 @@ class Curve(ABC):
             return NotImplemented
         return Sum((*_terms(self), *_terms(other)))
 
+    def __radd__(self, other: object) -> Curve:
+        """Return the curve itself for ``0 + curve``, with which ``sum(curves)`` begins."""
+        if isinstance(other, Real) and other == 0:
+            return self
+        return NotImplemented
+
     def __mul__(self, factor: object) -> Scaled:
         """Return the curve that pays ``factor`` times as much."""
         if not isinstance(factor, Real):
@@ -254,9 +260,9 @@ class Sum(Curve):
         return total
 
     def nondecreasing(self, pulls: int) -> bool:
-        """Return whether f never falls; terms of the model's shape need no scan for that."""
-        if self.has_model_shape():
-            return self.asymptote >= -TOLERANCE
+        """Return whether f never falls; if no term does, that needs no scan."""
+        if all(curve.nondecreasing(pulls) for curve in self.curves):
+            return True
         return super().nondecreasing(pulls)
 
     def has_model_shape(self) -> bool:
@@ -298,9 +304,9 @@ class Scaled(Curve):
         return self.factor * self.curve.evaluate_sum(pulls)
 
     def nondecreasing(self, pulls: int) -> bool:
-        """Return whether f never falls; a curve of the model's shape needs no scan for that."""
-        if self.has_model_shape():
-            return self.asymptote >= -TOLERANCE
+        """Return whether f never falls; if the curve does not, no positive multiple does."""
+        if self.factor >= 0 and self.curve.nondecreasing(pulls):
+            return True
         return super().nondecreasing(pulls)
 
     def has_model_shape(self) -> bool:

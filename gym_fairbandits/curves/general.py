@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, exprel
 
 from gym_fairbandits._checks import checked_float, checked_row
-from gym_fairbandits.curves.base import LAST_PULL, TOLERANCE, Curve, check_parameters
+from gym_fairbandits.curves.base import TOLERANCE, Curve, check_parameters
 from gym_fairbandits.curves.improving import LinearCap, PowerLaw
 
 __all__ = [
@@ -45,11 +46,11 @@ class Tabulated(Curve):
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "_sums", np.concatenate(([0.0], sums)))
         falls = np.flatnonzero(table < np.maximum.accumulate(table) - TOLERANCE)
-        object.__setattr__(self, "_first_fall", int(falls[0]) + 1 if falls.size else LAST_PULL)
+        object.__setattr__(self, "_first_fall", int(falls[0]) + 1 if falls.size else math.inf)
 
     _table: ClassVar[Floats]  # set per instance above; not part of the dataclass's fields
     _sums: ClassVar[Floats]
-    _first_fall: ClassVar[int]
+    _first_fall: ClassVar[float]
 
     @property
     def asymptote(self) -> float:  # type: ignore[override]

@@ -12,8 +12,11 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from io import BytesIO
@@ -45,6 +48,7 @@ AnyExperiment = TypeVar("AnyExperiment", bound="Experiment")
 PRESETS = ("quick", "paper")
 CONFIG = "config.json"
 _PARTIAL = ".partial-"  # how the names of files begin that are not whole yet
+_ABANDONED = 3600.0  # seconds after which nobody is writing such a file any more
 _VERSIONS = (
     "numpy",
     "scipy",
@@ -71,7 +75,8 @@ class Task:
     """A part of an experiment that needs no other part.
 
     Attributes:
-        key: Its name among the tasks; letters, digits, dots and hyphens.
+        key: Its name among the tasks. Its file's name has hyphens for all in it but letters,
+            digits, dots and hyphens, which some system does not take.
         parameters: What it is about; JSON-able.
     """
 
@@ -184,8 +189,9 @@ def run(
 
     place, tasks = Path(folder), experiment.tasks()
     _claim(place, experiment)
+    (place / "tasks").mkdir(exist_ok=True)  # after the claim: a kill in between leaves no riddle
     files = {
-        task.key: place / "tasks" / f"{number:04d}-{task.key}.json"
+        task.key: place / "tasks" / f"{number:04d}-{_portable(task.key)}.json"
         for number, task in enumerate(tasks)
     }
     missing = [task for task in tasks if not files[task.key].exists()]
@@ -207,8 +213,7 @@ def run(
     rows = [row for file in files.values() for row in _read(file)]
     _write_tables(place, rows)
     _write_figures(place, experiment.figure(rows))
-    for leftover in [*place.glob(f"{_PARTIAL}*"), *place.glob(f"tasks/{_PARTIAL}*")]:
-        leftover.unlink(missing_ok=True)
+    _sweep(place)
     return rows
 
 
@@ -287,7 +292,7 @@ def _claim(folder: Path, experiment: Experiment) -> None:
         versions = [*earlier, *versions]  # results may stem from any of them
     elif folder.exists() and any(not name.startswith(_PARTIAL) for name in os.listdir(folder)):
         raise ExperimentError(f"{folder} holds files of something else; choose another folder")
-    (folder / "tasks").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     _write(config, (json.dumps({**identity, "versions": versions}, indent=2) + "\n").encode())
 
 
@@ -328,6 +333,21 @@ def _write(file: Path, content: bytes) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(partial, file)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed left half written.
+
+    Not what is recent: another run in the same folder may be about to finish it.
+    """
+    for leftover in [*folder.glob(f"{_PARTIAL}*"), *folder.glob(f"tasks/{_PARTIAL}*")]:
+        with suppress(FileNotFoundError):  # its owner was faster
+            if time.time() - leftover.stat().st_mtime > _ABANDONED:
+                leftover.unlink()
+
+
+def _portable(key: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]", "-", key)
 
 
 def _write_tables(folder: Path, rows: Sequence[Row]) -> None:

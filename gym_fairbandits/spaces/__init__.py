@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.spaces import Space
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import as_int64, checked_int
+from gym_fairbandits._checks import as_int64, check_room, checked_int
 from gym_fairbandits.spaces._gymnasium import register
 from gym_fairbandits.spaces._legality import (
     are_legal,
@@ -211,11 +211,7 @@ class Assignment(_AssignmentSpace):
         num_users = checked_int("num_users", num_users)
         num_arms = checked_int("num_arms", num_arms)
         capacity = checked_int("capacity", capacity)
-        if num_users > capacity * num_arms:
-            raise ValueError(
-                "`num_users` must be at most capacity * num_arms = "
-                f"{capacity} * {num_arms} = {capacity * num_arms}, got {num_users}"
-            )
+        check_room(num_users, num_arms, capacity)
         super().__init__((), num_users, num_arms, capacity, seed)
 
     def contains(self, x: Any) -> bool:

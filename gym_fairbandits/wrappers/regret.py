@@ -19,7 +19,8 @@ Floats = NDArray[np.float64]
 ObsT = TypeVar("ObsT")
 ActT = TypeVar("ActT")
 
-BENCHMARKS = {"paper": "optimal_return", "exact": "exact_optimal_return"}  # and who answers
+# By which method of the environment each is answered.
+BENCHMARKS = {"paper": "optimal_return", "exact": "exact_optimal_return"}
 
 
 def competitive_ratio(optimal: Floats, expected: Floats) -> Floats:
@@ -56,9 +57,10 @@ class PolicyRegret(EndMetrics[ObsT, ActT]):
       actions, so this carries no noise of the rewards, and on deterministic improving arms it is
       never negative beyond rounding (-1e-9 times the optimum).
     - ``optimal_return``: the offline optimum for the steps that were played. For improving arms
-      it is max_i Rew_i(T). For assignment it is the benchmark of Lim, Tan, Soh, T mu* / U, which
-      can be reached exactly only if U divides T (else the worst-off user of the best schedule
-      gets up to (1 - 1/U)(mu_1 - mu_U) less), so a small regret remains even for the oracle.
+      it is max_i Rew_i(T); of arms that decrease, the best schedule. For assignment it is the
+      benchmark of Lim, Tan, Soh, T mu* / U, which can be reached exactly only if U divides T (else
+      the worst-off user of the best schedule gets up to (1 - 1/U)(mu_1 - mu_U) less), so a small
+      regret remains even for the oracle.
       With ``benchmark="exact"`` it is what the best schedule really gives the worst-off user,
       :func:`gym_fairbandits.optimum.max_min_assignment`.
       If the arms vary (:mod:`gym_fairbandits.arms.varying`) it is the value of the best fixed set

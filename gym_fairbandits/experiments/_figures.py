@@ -31,6 +31,7 @@ def panels(rows: int, columns: int, title: str, **kwargs: Any) -> tuple[Figure, 
     axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
     for axis in axes.flat:
         axis.grid(alpha=0.25, linewidth=0.5)
+        axis.locator_params(axis="x", nbins=5)  # numbers of steps are long
     figure.suptitle(title)
     return figure, axes
 

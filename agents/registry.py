@@ -15,6 +15,8 @@ from typing import Any
 
 import gymnasium as gym
 
+from gym_fairbandits._checks import add_family
+
 from .adversarial import ComponentHedge, PermELearn
 from .base import Agent
 from .capacity import PhasedElimination
@@ -45,6 +47,9 @@ _players: dict[str, dict[str, type[Agent]]] = {"ImprovingBandit-v0": {}, "EgalAs
 def register(agent: type[Agent], env_id: str) -> None:
     """Make an agent known by name.
 
+    The same class, defined once more as when a cell of a notebook runs again, takes the place of
+    the first.
+
     Args:
         agent: Its class; the first line of its docstring describes it.
         env_id: The environment that it plays, as ``"EgalAssign-v0"``.
@@ -59,9 +64,8 @@ def register(agent: type[Agent], env_id: str) -> None:
     if env_id not in gym.registry and env_id not in _players:
         raise ValueError(f"`env_id` must be that of a registered environment, got {env_id!r}")
     players = _players.setdefault(env_id, {})
-    name = _name(agent)
-    if players.setdefault(name, agent) is not agent:
-        raise ValueError(f"`agent` must have a name of its own, got {name!r} twice for {env_id}")
+    rule = f"`agent` must have a name of its own among those of {env_id}"
+    add_family(players, _name(agent), agent, rule)
 
 
 def available(env_id: str | None = None) -> dict[str, str]:
@@ -73,9 +77,9 @@ def available(env_id: str | None = None) -> dict[str, str]:
     return {name: describe(agent) for name, agent in _known(env_id).items()}
 
 
-def describe(agent: type[Agent]) -> str:
-    """Return the first line of an agent's docstring."""
-    return inspect.cleandoc(agent.__doc__ or "").partition("\n")[0]
+def describe(thing: object) -> str:
+    """Return the first line of a docstring: an agent's, or that of whatever has one."""
+    return inspect.cleandoc(thing.__doc__ or "").partition("\n")[0]
 
 
 def load(name: str) -> str:

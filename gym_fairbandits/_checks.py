@@ -99,8 +99,19 @@ def checked_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     return value
 
 
-def add_family(families: dict[str, type[T]], name: str, family: type[T]) -> None:
+def add_family(
+    families: dict[str, type[T]],
+    name: str,
+    family: type[T],
+    rule: str = "`family` must be a name of its own",
+) -> None:
     """Make a class known by name; the same class, defined once more, takes the place of the first.
+
+    Args:
+        families: The classes by name.
+        name: The name.
+        family: The class.
+        rule: What is broken by another class of that name, for the message.
 
     Raises:
         ValueError: If another class has that name.
@@ -108,8 +119,7 @@ def add_family(families: dict[str, type[T]], name: str, family: type[T]) -> None
     known = families.get(name, family)
     if (known.__module__, known.__qualname__) != (family.__module__, family.__qualname__):
         raise ValueError(
-            f"`family` must be a name of its own, got {name!r}, the name of "
-            f"{known.__module__}.{known.__qualname__}"
+            f"{rule}, got {name!r}, the name of {known.__module__}.{known.__qualname__}"
         )
     families[name] = family
 

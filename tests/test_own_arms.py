@@ -11,7 +11,7 @@ import pytest
 from helpers_names import Floats, Ints
 
 from gym_fairbandits.agents import EgalUCB
-from gym_fairbandits.arms import Arms
+from gym_fairbandits.arms import Arms, Bernoulli, base, from_dict
 from gym_fairbandits.experiments.engine import simulate
 
 NOTHING = object()
@@ -78,6 +78,22 @@ def test_a_law_that_would_be_played_wrongly_is_refused(
     with pytest.raises(error, match=told):
         env.reset(options={"instance": law})
     assert env.unwrapped.arms is arms
+
+
+def test_a_law_that_is_defined_once_more_takes_its_own_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(base, "_families", dict(base._families))
+
+    def define() -> type[Arms]:
+        class Again(Bernoulli):
+            family = "law_defined_again"
+
+        return Again
+
+    before, after = define(), define()  # as when a cell of a notebook runs again
+    made = from_dict({"family": "law_defined_again", "means": [0.5]})
+    assert type(made) is after is not before
 
 
 @pytest.mark.parametrize("noise", ["random", "standard_normal", None])

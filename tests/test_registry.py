@@ -136,10 +136,29 @@ def test_an_agent_of_the_users_own_joins(monkeypatch: pytest.MonkeyPatch) -> Non
     assert agents.make("last-arm", env=env).act(observation) == 3
 
     another = type("LastArm", (LastArm,), {})
-    with pytest.raises(ValueError, match="name of its own, got 'last-arm' twice"):
+    told = r"name of its own among those of ImprovingBandit-v0, got 'last-arm', the name of .*joins"
+    with pytest.raises(ValueError, match=told):
         agents.register(another, IMPROVING)
+    assert agents.agent_class("last-arm", IMPROVING) is LastArm
     with pytest.raises(TypeError, match="`agent` must be a subclass of `Agent`"):
         agents.register(LastArm(), IMPROVING)  # type: ignore[arg-type]
+
+
+def test_a_class_that_is_defined_once_more_takes_its_own_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry, "_players", {IMPROVING: dict(registry._players[IMPROVING])})
+
+    def define() -> type[Agent]:
+        class Again(agents.RoundRobin):
+            """Round robin, from a cell of a notebook."""
+
+        return Again
+
+    before, after = define(), define()
+    for kind in (before, after):
+        agents.register(kind, IMPROVING)
+    assert type(agents.make("again")) is after is not before
 
 
 OWN = """from gym_fairbandits import agents

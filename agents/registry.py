@@ -77,9 +77,9 @@ def available(env_id: str | None = None) -> dict[str, str]:
     return {name: describe(agent) for name, agent in _known(env_id).items()}
 
 
-def describe(thing: object) -> str:
-    """Return the first line of a docstring: an agent's, or that of whatever has one."""
-    return inspect.cleandoc(thing.__doc__ or "").partition("\n")[0]
+def describe(agent: type[Agent]) -> str:
+    """Return the first line of an agent's docstring."""
+    return inspect.cleandoc(agent.__doc__ or "").partition("\n")[0]
 
 
 def load(name: str) -> str:
@@ -136,7 +136,8 @@ def make(name: str, env: Any = None, **kwargs: Any) -> Agent:
     Args:
         name: As :func:`available` lists it, or ``"module:name"`` if importing a module of yours
             registers it.
-        env: The environment that will run, scalar or vector. It is asked for those parameters
+        env: The environment that will run, scalar or vector, one that the agent plays if any are
+            known to play it. It is asked for those parameters
             that ``kwargs`` leaves out: oracles get the environment itself, horizon-aware agents
             the length of its episodes (as ``horizon``), and the others the ``capacity`` of its
             arms. Nothing else of it reaches the agent.
@@ -145,14 +146,16 @@ def make(name: str, env: Any = None, **kwargs: Any) -> Agent:
     Raises:
         TypeError: If a parameter is missing or unknown.
         ModuleNotFoundError: If the name begins with a module that is not there.
-        ValueError: If there is no such agent, or a parameter breaks its rule.
+        ValueError: If there is no such agent, it does not play ``env``, or a parameter breaks its
+            rule.
 
     Example:
         >>> from gym_fairbandits import agents
         >>> agents.make("egal-ucb", c=2)
         EgalUCB(capacity=1, c=2.0, sigma=1.0, update='all', loop='fixed')
     """
-    agent = agent_class(name)
+    env_id = getattr(getattr(env, "spec", None), "id", None)
+    agent = agent_class(name, env_id if env_id in _players else None)
     takes = inspect.signature(agent).parameters
     unknown = sorted(set(kwargs) - set(takes))
     if unknown:

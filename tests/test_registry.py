@@ -17,6 +17,7 @@ from helpers_names import EGAL, IMPROVING
 import gym_fairbandits  # noqa: F401 - registers the environments
 from gym_fairbandits import agents
 from gym_fairbandits.agents import Agent, registry
+from gym_fairbandits.envs import EgalAssignEnv
 from gym_fairbandits.evaluation import Entry, evaluate
 from gym_fairbandits.wrappers import PolicyRegret
 
@@ -116,6 +117,16 @@ def test_mistakes_are_named() -> None:
         agents.make("hybrid-rising")
     with pytest.raises(TypeError, match="`env` must be the environment that runs for 'oracle-arm'"):
         agents.make("oracle-arm")
+
+
+def test_an_agent_of_another_environment_is_refused_where_it_is_known_who_plays() -> None:
+    told = r"`name` must be one of .*got 'greedy', which plays ImprovingBandit-v0"
+    for env in (PolicyRegret(gym.make(EGAL)), gym.make_vec(EGAL, num_envs=2)):
+        with pytest.raises(ValueError, match=told):
+            agents.make("greedy", env=env)
+    # Of environments that the registry does not know, or that no id made, nobody can tell.
+    assert isinstance(agents.make("greedy", env=gym.make("CartPole-v1")), agents.Greedy)
+    assert isinstance(agents.make("greedy", env=EgalAssignEnv()), agents.Greedy)
 
 
 def test_an_agent_of_the_users_own_joins(monkeypatch: pytest.MonkeyPatch) -> None:

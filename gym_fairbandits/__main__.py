@@ -13,9 +13,11 @@ from typing import Any
 
 import gymnasium as gym
 
-from gym_fairbandits import agents, instances
+from gym_fairbandits import __version__, agents, instances
+from gym_fairbandits.agents.registry import describe
 from gym_fairbandits.evaluation import Entry, EvaluationError, compare
 from gym_fairbandits.experiments import runner
+from gym_fairbandits.experiments._settings import split_names
 from gym_fairbandits.experiments.catalogue import EXPERIMENTS
 from gym_fairbandits.wrappers import FairnessMetrics, PolicyRegret
 
@@ -27,6 +29,7 @@ INSTANCES: dict[str, Mapping[str, Any]] = {
     "ImprovingBandit-v0": instances.IMPROVING,
     "EgalAssign-v0": instances.EGALITARIAN,
 }
+_PROGRAM = "python -m gym_fairbandits"
 PAPERS = "P is the paper of Patil et al., L that of Lim, Tan, Soh."
 FAILURES = (EvaluationError, runner.ExperimentError)
 EXAMPLES = """\
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     # `env_kwargs` may stand anywhere; argparse finds them only beside the environment.
     options, rest = parser.parse_known_args(arguments)
-    if rest and (not hasattr(options, "env_kwargs") or any(word[0] == "-" for word in rest)):
+    if rest and (not hasattr(options, "env_kwargs") or any(word.startswith("-") for word in rest)):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         if rest:
@@ -62,11 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m gym_fairbandits",
+        prog=_PROGRAM,
         description="Fair bandits: list what there is, watch an agent play, compare agents.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"gym_fairbandits {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
     command = commands.add_parser("envs", help="list the environments")
@@ -175,11 +179,7 @@ def _instances(options: argparse.Namespace) -> None:
     print(PAPERS)
     for env_id in [options.env] if options.env else ENVIRONMENTS:
         print(f"{env_id}:")
-        _list({name: _first_line(build) for name, build in INSTANCES[env_id].items()})
-
-
-def _first_line(thing: Any) -> str:
-    return (thing.__doc__ or "").strip().partition("\n")[0]
+        _list({name: describe(build) for name, build in INSTANCES[env_id].items()})
 
 
 def _list(lines: dict[str, str]) -> None:
@@ -190,6 +190,8 @@ def _list(lines: dict[str, str]) -> None:
 
 def _play(options: argparse.Namespace) -> None:
     agents.agent_class(options.agent, options.env)  # an unknown name fails before a window opens
+    if not options.fps > 0:
+        raise ValueError(f"`--fps` must be above 0, got {options.fps:g}")
     mode = None if options.render == "none" else options.render
     every = max(1, options.every)
     made: Any = gym.make(options.env, render_mode=mode, **_named(options.env_kwargs))
@@ -217,7 +219,7 @@ def _play(options: argparse.Namespace) -> None:
 def _compare(options: argparse.Namespace) -> None:
     names = agents.ready(options.env)
     if options.agents:
-        names = tuple(name.strip() for name in options.agents.split(","))
+        names = split_names(options.agents)
     for name in names:
         agents.agent_class(name, options.env)  # an unknown name fails before anything is played
     if options.csv:
@@ -262,9 +264,9 @@ def _run_experiments(options: argparse.Namespace) -> None:
         raise ValueError("settings other than the seed must be given to one experiment, not to all")
     if options.config:
         settings = {**runner.load_settings(options.config, options.name), **settings}
+    names = _without_unmet(options.preset) if every else [options.name]
     experiments = [  # all of them before one is run: a mistake must not show after hours
-        EXPERIMENTS[name].from_settings(options.preset, **settings)
-        for name in (EXPERIMENTS if every else [options.name])
+        EXPERIMENTS[name].from_settings(options.preset, **settings) for name in names
     ]
     for experiment in experiments:
         folder = Path("results") / f"{experiment.name}-{options.preset}"
@@ -282,6 +284,23 @@ def _run_experiments(options: argparse.Namespace) -> None:
         except KeyboardInterrupt:
             print(f"stopped; the same command goes on with {folder}", file=sys.stderr)
             sys.exit(130)
+
+
+def _without_unmet(preset: str) -> list[str]:
+    """Return the experiments that run without a setting of their own; name the others."""
+    names = []
+    for name, experiment in EXPERIMENTS.items():
+        unmet = experiment.unmet(preset)
+        if unmet:
+            given = " ".join(f"{setting}={setting.upper()}" for setting in unmet)
+            print(
+                f"{name} is left out, as its data must be given: "
+                f"{_PROGRAM} experiments run {name} --preset {preset} {given}",
+                file=sys.stderr,
+            )
+        else:
+            names.append(name)
+    return names
 
 
 def _named(pairs: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from helpers_names import EGAL, IMPROVING
 
+import gym_fairbandits
 import gym_fairbandits.__main__ as cli
 from gym_fairbandits import agents
 
@@ -26,6 +27,12 @@ def test_the_module_runs_as_a_command() -> None:
     assert result.stderr == ""
     assert IMPROVING in result.stdout
     assert EGAL in result.stdout
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = run("--version")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"gym_fairbandits {gym_fairbandits.__version__}\n"
 
 
 def test_help_shows_examples() -> None:
@@ -146,6 +153,10 @@ def test_arguments_of_the_environment_are_json_or_words() -> None:
     [
         (["play", IMPROVING, "--agent", "egal-ucb"], "`name` must be one of"),
         (["play", IMPROVING, "--agent", "greedy", "horizon"], "must be name=value, got 'horizon'"),
+        (["play", IMPROVING, "--agent", "greedy", ""], "must be name=value, got ''"),
+        (["play", IMPROVING, "--agent", "greedy", "--seed", "1", ""], "must be name=value, got ''"),
+        (["play", IMPROVING, "--agent", "greedy", "--fps", "0"], "`--fps` must be above 0, got 0"),
+        (["play", IMPROVING, "--agent", "greedy", "--fps", "nan"], "`--fps` must be above 0"),
         (["play", IMPROVING, "--agent", "greedy", "horizon=0"], "`horizon` must be at least 1"),
         (["play", IMPROVING, "--agent", "greedy", "colour=1"], "unexpected keyword argument"),
         (

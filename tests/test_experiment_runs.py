@@ -86,7 +86,28 @@ def test_a_file_that_was_not_finished_is_no_result(tmp_path: Path) -> None:
         run(tiny("late-bloomer"), tmp_path / "run", progress=False)
     (tmp_path / "run" / "tasks").rmdir()
     run(tiny("late-bloomer"), tmp_path / "run", progress=False)
+    left = [path for path in everything(tmp_path / "run") if ".partial-" in path]
+    assert left == [".partial-1-config.json"]  # who knows, its owner may be writing it
+    two_hours_ago = time.time() - 7200
+    os.utime(tmp_path / "run" / ".partial-1-config.json", (two_hours_ago, two_hours_ago))
+    run(tiny("late-bloomer"), tmp_path / "run", progress=False)
     assert not (tmp_path / "run" / ".partial-1-config.json").exists()
+
+
+def test_a_run_stopped_at_its_first_file_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(tiny("late-bloomer"), tmp_path / "run", progress=False)
+    assert not [path for path in everything(tmp_path / "run") if ".partial-" not in path]
+    rows = run(tiny("late-bloomer"), tmp_path / "run", progress=False)
+    shutil.rmtree(tmp_path / "run" / "tasks")  # as if stopped right after its configuration
+    assert run(tiny("late-bloomer"), tmp_path / "run", progress=False) == rows
 
 
 @dataclass(frozen=True)
@@ -126,6 +147,24 @@ def test_a_task_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> N
     broken.unlink()
     rows = run(experiment, folder, progress=False)
     assert rows == [{"number": number, "value": float("inf")} for number in range(5)]
+
+
+class Modules(Failing):
+    """Its tasks are named as an agent of one's own may be."""
+
+    def tasks(self) -> list[Task]:
+        keys = ["own_module:agent", "own-module-agent", "own/module agent"]
+        return [Task(key, {"number": number}) for number, key in enumerate(keys)]
+
+
+def test_the_names_of_files_are_fine_on_every_system(tmp_path: Path) -> None:
+    rows = run(Modules(), tmp_path, progress=False)
+    assert [row["number"] for row in rows] == [0, 1, 2]
+    assert sorted(path.name for path in tmp_path.glob("tasks/*")) == [
+        "0000-own-module-agent.json",
+        "0001-own-module-agent.json",
+        "0002-own-module-agent.json",
+    ]
 
 
 # --- processes ------------------------------------------------------------------------------------

@@ -290,19 +290,49 @@ def test_the_command_runs_one_and_prints_what_came_of_it(
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+def test_names_of_agents_may_have_spaces_around() -> None:
+    spaced = tiny("egal-users", agents="egal-ucb, egal-moss")
+    assert spaced == tiny("egal-users", agents=["egal-ucb", "egal-moss"])
+
+
+def test_all_of_the_paper_s_leave_out_those_without_their_data(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    chosen = cli._without_unmet("paper")
+    assert chosen == [
+        name for name in EXPERIMENTS if name not in ("egal-cluster", "egal-movielens")
+    ]
+    for name in chosen:
+        EXPERIMENTS[name].from_settings("paper", seed=3)
+    cluster, movielens = capsys.readouterr().err.splitlines()
+    assert cluster.startswith("egal-cluster is left out, as its data must be given: ")
+    assert movielens.endswith(" experiments run egal-movielens --preset paper path=PATH")
+    assert cli._without_unmet("quick") == list(EXPERIMENTS)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_mistake_for_all_of_the_paper_s_is_told_before_any_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["experiments", "run", "all", "--preset", "paper", "--seed", "-1"]
+    assert cli.main([*words, "--output", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("`seed` must be at least 0, got -1")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["egal-users", "colour=1"], "takes the settings"),
         (["egal-users", "horizon=x"], "`horizon` must be an integer, got 'x'"),
         (["egal-users", "--agents", "egal-ucb,greedy"], "got 'greedy'"),
+        (["egal-users", "--agents", "egal-ucb, "], "got ''"),
         (["egal-users", "--seed", "-1"], "`seed` must be at least 0"),
         (["egal-users", "--jobs", "0"], "`jobs` must be at least 1"),
         (["egal-users", "--config", "/no/such.json"], "/no/such.json"),
         (["egal-movielens", "path=/no/such"], "no file or folder '/no/such'. "),
         (["egal-movielens", "--preset", "paper"], "`path` must be where the data set"),
         (["all", "horizon=5"], "must be given to one experiment, not to all"),
-        (["all", "--preset", "paper"], "`path` must be where the data set"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(

@@ -40,6 +40,7 @@ class RecordedExperiment(AssignmentExperiment):
     path: str = ""
 
     data_title: ClassVar[str]
+    wanted: ClassVar[tuple[str, ...]] = ("path",)
     quick: ClassVar[Mapping[str, Any]] = {
         "num_arms": 50,
         "horizon": 15_000,

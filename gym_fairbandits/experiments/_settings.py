@@ -9,7 +9,7 @@ from typing import Any
 from gym_fairbandits import agents
 from gym_fairbandits._checks import checked_choice, checked_int
 
-__all__ = ["checked_agents", "checked_choices", "checked_ints", "named_agent"]
+__all__ = ["checked_agents", "checked_choices", "checked_ints", "named_agent", "split_names"]
 
 
 def checked_ints(name: str, values: Any, minimum: int = 1) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def checked_agents(names: Any, *env_ids: str) -> tuple[str, ...]:
         ValueError: If there is none, one is there twice, or an agent needs more than the
             environment to be made.
     """
-    listed = names.split(",") if isinstance(names, str) else names
+    listed = split_names(names) if isinstance(names, str) else names
     if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
         raise TypeError(f"`agents` must be names of agents, got {names!r}")
     own = [agents.load(name) for name in listed]
@@ -56,6 +56,11 @@ def checked_agents(names: Any, *env_ids: str) -> tuple[str, ...]:
         if name not in ready:
             raise ValueError(f"`agents` must be among {sorted(ready)}, got {name!r}")
     return _distinct("agents", tuple(listed))
+
+
+def split_names(names: str) -> tuple[str, ...]:
+    """Return names that are given with commas between, and perhaps spaces around."""
+    return tuple(name.strip() for name in names.split(","))
 
 
 def named_agent(name: str, env_id: str, horizon: int) -> agents.Agent | Callable[[Any], Any]:

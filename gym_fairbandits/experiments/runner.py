@@ -99,6 +99,7 @@ class Experiment(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     quick: ClassVar[Mapping[str, Any]] = {}  # what `--preset quick` changes
+    wanted: ClassVar[tuple[str, ...]] = ()  # settings whose default does not run
 
     def __post_init__(self) -> None:
         """Check the settings; raises ``TypeError`` or ``ValueError``."""
@@ -120,6 +121,12 @@ class Experiment(ABC):
         if unknown:
             raise TypeError(f"{cls.name!r} takes the settings {known}, got {unknown}")
         return cls(**{**(cls.quick if preset == "quick" else {}), **settings})
+
+    @classmethod
+    def unmet(cls, preset: str) -> list[str]:
+        """Return the settings that a preset leaves to be given, such as where a data set is."""
+        checked_choice("preset", preset, PRESETS)
+        return [name for name in cls.wanted if preset != "quick" or name not in cls.quick]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings as JSON has them: lists for tuples."""

@@ -77,9 +77,9 @@ def available(env_id: str | None = None) -> dict[str, str]:
     return {name: describe(agent) for name, agent in _known(env_id).items()}
 
 
-def describe(agent: type[Agent]) -> str:
-    """Return the first line of an agent's docstring."""
-    return inspect.cleandoc(agent.__doc__ or "").partition("\n")[0]
+def describe(thing: object) -> str:
+    """Return the first line of a docstring: an agent's, or that of whatever has one."""
+    return inspect.cleandoc(thing.__doc__ or "").partition("\n")[0]
 
 
 def load(name: str) -> str:

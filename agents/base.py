@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import checked_int
+from gym_fairbandits._checks import actions_of_rows, checked_int
 
 __all__ = ["Agent", "argmax_fewest_pulls", "checked_horizon", "total_steps"]
 
@@ -60,8 +60,11 @@ class Agent(ABC):
             ``(num_users,)`` (an assignment); for a batch, an int64 array with a leading axis.
 
         Raises:
-            TypeError: If ``observation`` is not a mapping that holds ``pulls``.
+            TypeError: If ``observation`` is not a mapping that holds ``pulls``, or the agent's
+                ``__init__`` has not called that of this class.
+            ValueError: If ``_act`` does not answer with an action per row.
         """
+        self._check_created()
         if not isinstance(observation, Mapping) or "pulls" not in observation:
             raise TypeError(
                 "`observation` must be the environment's Dict observation with `pulls`, "
@@ -69,8 +72,9 @@ class Agent(ABC):
             )
         arrays = {name: np.asarray(value) for name, value in observation.items()}
         if arrays["pulls"].ndim > 1:
-            return self._act(arrays)
-        single = self._act({name: value[None] for name, value in arrays.items()})
+            return actions_of_rows(self._act(arrays), len(arrays["pulls"]))
+        batch = {name: value[None] for name, value in arrays.items()}
+        single = actions_of_rows(self._act(batch), 1)
         return int(single[0]) if single.ndim == 1 else single[0]
 
     def predict(
@@ -101,9 +105,11 @@ class Agent(ABC):
             mask: Bool array of shape ``(num_envs,)``: which rows; all by default.
 
         Raises:
-            TypeError: If ``seed`` is not an integer, a sequence of them or ``None``.
+            TypeError: If ``seed`` is not an integer, a sequence of them or ``None``, or the
+                agent's ``__init__`` has not called that of this class.
             ValueError: If a seed is negative.
         """
+        self._check_created()
         if isinstance(seed, Sequence | np.ndarray):
             seeds = [None if own is None else checked_int("seed", own, minimum=0) for own in seed]
             if mask is not None and len(seeds) != len(mask):
@@ -124,6 +130,10 @@ class Agent(ABC):
                 if row < len(self._used):
                     self._used[row] = self._buffer.shape[1]  # what is in store is void
         self._forget(mask)
+
+    def _check_created(self) -> None:
+        if "_used" not in vars(self):
+            raise TypeError(f"`{type(self).__name__}.__init__` must call `super().__init__()`")
 
     def _generator(self, row: int) -> np.random.Generator:
         """Return the generator of a row."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "actions_of_rows",
     "add_family",
     "as_int64",
     "check_room",
@@ -22,6 +23,7 @@ __all__ = [
     "checked_int",
     "checked_row",
     "checked_table",
+    "family_of",
     "frozen",
     "holds_integers",
     "made_from_dict",
@@ -122,6 +124,21 @@ def add_family(
             f"{rule}, got {name!r}, the name of {known.__module__}.{known.__qualname__}"
         )
     families[name] = family
+
+
+def family_of(thing: Any) -> str:
+    """Return the name by which the dict form of a curve or of arms says what it is.
+
+    Raises:
+        TypeError: If its class has none.
+    """
+    if not hasattr(thing, "family"):
+        raise TypeError(
+            f"`{type(thing).__name__}` must have a `family`, the name of its dict form, as in "
+            '`family: ClassVar[str] = "my_own"`'
+        )
+    name: str = thing.family
+    return name
 
 
 def made_from_dict(data: Any, families: Mapping[str, Callable[..., T]], what: str) -> T:
@@ -237,6 +254,20 @@ def holds_integers(value: Any, shape: tuple[int, ...]) -> bool:
     if len(shape) > 1:
         return all(holds_integers(row, shape[1:]) for row in value)
     return all(isinstance(item, Integral) and not isinstance(item, bool) for item in value)
+
+
+def actions_of_rows(actions: Any, rows: int) -> NDArray[Any]:
+    """Return a policy's answer to the observations of a batch as an array.
+
+    Raises:
+        ValueError: If it does not hold an action per row.
+    """
+    if np.shape(actions)[:1] != (rows,):
+        raise ValueError(
+            "a policy gets observations of a batch and must return an action per row, "
+            f"{rows}, got {actions!r}"
+        )
+    return np.asarray(actions)
 
 
 def as_int64(value: Any, shape: tuple[int, ...]) -> NDArray[np.int64] | None:

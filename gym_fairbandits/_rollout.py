@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
+from gym_fairbandits._checks import actions_of_rows
 from gym_fairbandits.wrappers import ExternalRegret, FairnessMetrics, PolicyRegret
 from gym_fairbandits.wrappers import vector as of_vectors
 
@@ -105,12 +106,7 @@ def _play(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Episodes:
     while running.any():
         seen = observations if plan.normalize is None else plan.normalize(observations)
         actions = act(seen)
-        if np.shape(actions)[:1] != (count,):
-            raise ValueError(
-                "a policy gets observations of a batch and must return an action per row, "
-                f"{count}, got {actions!r}"
-            )
-        observations, rewards, ended = rows.step(actions, running)
+        observations, rewards, ended = rows.step(actions_of_rows(actions, count), running)
         returns += rewards
         lengths += running
         running &= ~ended

@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     # Policies and their judge know spaces, observations and steps, but no environment.
     # Oracles too: they are handed an environment and import none.
     "agents": {"_checks", "spaces"},
-    "_rollout": {"wrappers"},
+    "_rollout": {"_checks", "wrappers"},
     "evaluation": {"_checks", "_rollout", "spaces", "wrappers", "agents.base"},
     # On top.
     "experiments": FOUNDATIONS

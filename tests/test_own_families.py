@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from helpers_names import Floats
+from helpers_names import Floats, Ints
 
 from gym_fairbandits import arms, curves
 from gym_fairbandits.curves.base import check_parameters
@@ -51,6 +51,40 @@ def test_a_class_that_is_defined_once_more_takes_its_own_place(
     before, after = define(), define()  # as when a cell of a notebook runs again
     made = curves.from_dict({"family": "defined_again", "value": 0.5})
     assert type(made) is after is not before
+
+
+@dataclass(frozen=True)
+class Nameless(curves.Curve):
+    """Plays like any curve, but nothing names its dict form."""
+
+    asymptote: float = 0.5
+
+    def evaluate(self, pulls: Floats) -> Floats:
+        return np.full_like(pulls, 0.5)
+
+
+class NamelessArms(arms.Arms):
+    """Plays like any arms, but nothing names their dict form."""
+
+    noise = None
+    means = np.array([0.5])
+
+    def rewards(self, arms: Ints, draws: Floats, step: int | Ints, pulls: Ints) -> Floats:
+        return self.means[arms]
+
+    def parameters(self) -> dict[str, Any]:
+        return {}
+
+
+def test_what_has_no_family_plays_and_is_told_so_where_it_needs_one() -> None:
+    for env in (
+        gym.make("ImprovingBandit-v0", instance=[Nameless()]),
+        gym.make("EgalAssign-v0", instance=NamelessArms(), num_users=1),
+    ):
+        env.reset(seed=0)
+    for thing, name in ((Nameless(), "Nameless"), (NamelessArms(), "NamelessArms")):
+        with pytest.raises(TypeError, match=f"`{name}` must have a `family`, the name of its dict"):
+            thing.to_dict()
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import add_family, checked_row, made_from_dict
+from gym_fairbandits._checks import add_family, checked_row, family_of, made_from_dict
 
 __all__ = ["Arms", "Noise", "check_arms", "from_dict"]
 
@@ -103,7 +103,7 @@ class Arms(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form: ``family`` and the parameters, JSON-able."""
-        return {"family": self.family, **self.parameters()}
+        return {"family": family_of(self), **self.parameters()}
 
     def __repr__(self) -> str:
         """Show the constructor's arguments."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gym_fairbandits._checks import add_family, checked_float, made_from_dict
+from gym_fairbandits._checks import add_family, checked_float, family_of, made_from_dict
 
 __all__ = [
     "TOLERANCE",
@@ -156,7 +156,7 @@ class Curve(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Return the dict form: ``family`` and the parameters, JSON-able."""
         names = [field.name for field in fields(cast(Any, self))]
-        return {"family": self.family, **{name: _plain(getattr(self, name)) for name in names}}
+        return {"family": family_of(self), **{name: _plain(getattr(self, name)) for name in names}}
 
 
 def from_dict(data: Mapping[str, Any]) -> Curve:

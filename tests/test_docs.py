@@ -21,6 +21,7 @@ import pytest
 from gym_fairbandits import __main__ as cli
 from gym_fairbandits import agents
 from gym_fairbandits.agents import registry
+from gym_fairbandits.arms import base as arms_base
 from gym_fairbandits.curves import base as curves_base
 
 ROOT = Path(__file__).parents[1]
@@ -53,10 +54,11 @@ def run(code: list[str], name: str) -> None:
 
 @pytest.fixture
 def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Forget afterwards which agents, curves, environments and modules a page has added."""
+    """Forget afterwards which agents, families, environments and modules a page has added."""
     players = {env_id: dict(known) for env_id, known in registry._players.items()}
     monkeypatch.setattr(registry, "_players", players)
-    monkeypatch.setattr(curves_base, "_families", dict(curves_base._families))
+    for base in (curves_base, arms_base):
+        monkeypatch.setattr(base, "_families", dict(base._families))
     modules, envs = dict(sys.modules), dict(gym.registry)
     yield
     for name in set(sys.modules) - set(modules):

@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import Comparison, Entry, compare
-from gym_fairbandits.experiments.learning import EGAL, IMPROVING, linear_caps, trained
+from gym_fairbandits.experiments.learning import EGAL, HELD_OUT, IMPROVING, linear_caps, trained
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,6 @@ class Setting:
     policies: dict[str, Any]
     metrics: tuple[str, ...]
 
-
-HELD_OUT = 1_000_000  # no seed that PPO was trained on
 
 LEGENDS = {
     "ImprovingBandit-v0": (
@@ -147,7 +145,7 @@ def learned_settings(arguments: Arguments) -> list[Setting]:
     made = []
     for recipe, title, instance, sizes, horizon, metrics in chosen:
         env_kwargs: dict[str, Any] = {"instance": instance, **sizes}
-        path = arguments.output / "learned" / f"{recipe.env_id}.zip"
+        path = arguments.output / "learned" / f"{recipe.env_id}-{arguments.seed}.zip"
         model, _ = trained(recipe, path, arguments.seed, horizon=horizon, **env_kwargs)
         policies = {"PPO": recipe.entry(model), **players(recipe.env_id, arguments.all)}
         made.append(Setting(recipe.env_id, horizon, {title: env_kwargs}, policies, metrics))

@@ -2,11 +2,12 @@
 
 Trains one model per setting and training seed, evaluates all on the same seeds, and writes
 `learned.md`, `learned.csv` and the models into `--output`; models that are there are not trained
-again, so that a run that was stopped goes on. Needs the extra `sb3`, and on one core about 40
+again, so that a run that was stopped goes on (a trial of fewer steps needs an `--output` of its
+own). Needs the extra `sb3`, and on one core about 40
 minutes::
 
     python examples/learned_against_paper.py
-    python examples/learned_against_paper.py --training-seeds 1 --total-steps 20000
+    python examples/learned_against_paper.py --training-seeds 1 --total-steps 20000 --output trial
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from cli import parse
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import Comparison, Entry, Evaluation, compare
-from gym_fairbandits.experiments.learned import HELD_OUT, HORIZONS, learner, standing
-from gym_fairbandits.experiments.learning import PROBLEMS, Problem, trained
+from gym_fairbandits.experiments.learned import HORIZONS, learner, standing
+from gym_fairbandits.experiments.learning import HELD_OUT, PROBLEMS, Problem, trained
 
 INTRODUCTION = """\
 Written by `python examples/learned_against_paper.py`: {num_episodes} held-out episodes, the same

@@ -20,6 +20,7 @@ from stable_baselines3 import DQN
 import gym_fairbandits  # noqa: F401 - registers the environments
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import Entry, compare
+from gym_fairbandits.experiments.learning import HELD_OUT
 from gym_fairbandits.wrappers import EnumeratedAssignment
 
 
@@ -66,7 +67,7 @@ def main() -> None:
         },
         "EgalAssign-v0",
         num_episodes=arguments.num_episodes,
-        seed=1_000_000,
+        seed=HELD_OUT,
         progress=True,
         **shared,
     )

@@ -25,7 +25,7 @@ from cli import parse
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import compare
-from gym_fairbandits.experiments.learning import EGAL, train
+from gym_fairbandits.experiments.learning import EGAL, HELD_OUT, train
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def main() -> None:
         },
         EGAL.env_id,
         num_episodes=arguments.num_episodes,
-        seed=1_000_000,  # far from the seeds of the training
+        seed=HELD_OUT,
         checkpoints=np.unique(np.linspace(1, arguments.horizon, 50).round().astype(int)),
         progress=True,
         **shared,

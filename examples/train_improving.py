@@ -26,7 +26,7 @@ from cli import parse
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import compare
-from gym_fairbandits.experiments.learning import IMPROVING, linear_caps, train
+from gym_fairbandits.experiments.learning import HELD_OUT, IMPROVING, linear_caps, train
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def main() -> None:
         },
         IMPROVING.env_id,
         num_episodes=arguments.num_episodes,
-        seed=1_000_000,  # far from the seeds of the training
+        seed=HELD_OUT,
         checkpoints=range(1, arguments.horizon + 1),
         progress=True,
         **shared,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,14 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
+from helpers_experiments import everything
+
 import gym_fairbandits.__main__ as cli
 from gym_fairbandits.agents import Greedy, ready
 from gym_fairbandits.evaluation import evaluate, mean_interval
-from gym_fairbandits.experiments.learned import (
-    HELD_OUT,
-    Learned,
-    learner,
-    standing,
-    told,
-)
+from gym_fairbandits.experiments.learned import Learned, learner, standing, told
 from gym_fairbandits.experiments.learning import (
+    HELD_OUT,
     IMPROVING,
     PROBLEMS,
     Recipe,
@@ -225,6 +224,39 @@ def test_a_model_is_trained_once_and_plays_the_same_when_loaded(tmp_path: Path) 
         for model in (first, again, train(SMALL, 3, progress=False, **sizes))
     ]
     assert results[0].tolist() == results[1].tolist() == results[2].tolist()
+
+
+def test_a_model_that_was_trained_otherwise_is_refused_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "egal.zip"
+    sizes: dict[str, Any] = {"num_arms": 4, "num_users": 2, "horizon": 10}
+    trained(SMALL, path, 3, 32, **sizes)
+    before = everything(tmp_path)
+    assert sorted(before) == ["egal.json", "egal.zip"]
+    refused: list[tuple[str, Callable[[], Any]]] = [
+        (
+            "seed 3, not 4: delete it, or choose another path",
+            lambda: trained(SMALL, path, 4, 32, **sizes),
+        ),
+        ("total_steps 32, not 80:", lambda: trained(SMALL, path, 3, **sizes)),
+        (
+            r"recipe\.gamma 0\.9999, not 0\.9, env_kwargs\.horizon 10, not 11:",
+            lambda: trained(replace(SMALL, gamma=0.9), path, 3, 32, **{**sizes, "horizon": 11}),
+        ),
+        (
+            r"env_kwargs\.instance None, not 'gym_fairbandits.*\.linear_caps'",
+            lambda: trained(SMALL, path, 3, 32, instance=linear_caps, **sizes),
+        ),
+        (
+            r"recipe\.wrappers \['gym_fair.*\], not \[\]",
+            lambda: trained(replace(SMALL, wrappers=()), path, 3, 32, **sizes),
+        ),
+    ]
+    for message, again in refused:
+        with pytest.raises(ValueError, match=message):
+            again()
+    assert everything(tmp_path) == before
+    path.unlink()
+    assert trained(SMALL, path, 4, 32, **sizes)[1]["seed"] == 4  # the record alone is no model
 
 
 def test_a_budget_below_one_rollout_learns_nothing_rather_than_backwards() -> None:

@@ -18,17 +18,16 @@ from gym_fairbandits.agents import agent_class, knowledge, make, ready
 from gym_fairbandits.evaluation import Entry, evaluate, mean_interval
 from gym_fairbandits.experiments._figures import panels, share_legend
 from gym_fairbandits.experiments._settings import checked_agents, checked_choices
-from gym_fairbandits.experiments.learning import PROBLEMS, TRAINED, Recipe, train
+from gym_fairbandits.experiments.learning import HELD_OUT, PROBLEMS, TRAINED, Recipe, train
 from gym_fairbandits.experiments.runner import Experiment, Row, Task, check_extra, markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["HELD_OUT", "HORIZONS", "Learned", "Standing", "learner", "standing", "told"]
+__all__ = ["HORIZONS", "Learned", "Standing", "learner", "standing", "told"]
 
 Floats = NDArray[np.float64]
 
-HELD_OUT = 1_000_000  # the first seed of the evaluation; far from the seeds of the training
 HORIZONS = ("unknown", "known")  # to the learner
 SIDE_BY_SIDE = 100  # episodes; fixed, as networks may round by the size of the batch
 

@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from gym_fairbandits.curves import Curve, LinearCap
 from gym_fairbandits.evaluation import Entry
-from gym_fairbandits.experiments.runner import check_extra
+from gym_fairbandits.experiments.runner import check_extra, write_whole
 from gym_fairbandits.wrappers import RotatedAssignment
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EGAL",
+    "HELD_OUT",
     "IMPROVING",
     "PROBLEMS",
     "TRAINED",
@@ -39,6 +40,7 @@ __all__ = [
     "trained",
 ]
 
+HELD_OUT = 1_000_000  # the first seed of evaluations; far from the seeds of the training
 TRAINED = "as trained"  # the instances that a policy plays
 WORST = "worst case"
 
@@ -243,7 +245,8 @@ def trained(
 
     Args:
         recipe: How to learn.
-        path: The file of the model, ``.zip``; beside it lies a ``.json`` with what it took.
+        path: The file of the model, ``.zip``; beside it lies a ``.json`` that says of what and
+            how it was trained, and what that took.
         seed: See :func:`train`.
         total_steps: See :func:`train`.
         **env_kwargs: Arguments of the environment.
@@ -253,6 +256,7 @@ def trained(
 
     Raises:
         ImportError: If the extra ``sb3`` is not installed.
+        ValueError: If the model at ``path`` was trained otherwise.
     """
     check_extra("sb3")
     import torch
@@ -260,15 +264,58 @@ def trained(
 
     torch.set_num_threads(1)  # for what the model plays, too; see `train`
     record = path.with_suffix(".json")
-    if not record.exists():
+    wanted = _as_json(
+        {
+            "recipe": asdict(recipe),
+            "seed": seed,
+            "total_steps": total_steps or recipe.total_steps,
+            "env_kwargs": env_kwargs,
+        }
+    )
+    if path.exists() and record.exists():
+        different = _differences(json.loads(record.read_text(encoding="utf-8")), wanted)
+        if different:
+            raise ValueError(
+                f"{path} must hold a model that was trained as asked, got one with "
+                f"{', '.join(different)}: delete it, or choose another path"
+            )
+    else:
         wall, cpu = time.perf_counter(), time.process_time()
         model = train(recipe, seed, total_steps, **env_kwargs)
         path.parent.mkdir(parents=True, exist_ok=True)
         model.save(path)
         details = {
+            **wanted,
             "steps": int(model.num_timesteps),
             "wall_seconds": time.perf_counter() - wall,
             "cpu_seconds": time.process_time() - cpu,
         }
-        record.write_text(json.dumps(details), encoding="utf-8")
+        write_whole(record, (json.dumps(details, indent=2) + "\n").encode())
     return PPO.load(path, device="cpu"), json.loads(record.read_text(encoding="utf-8"))
+
+
+def _as_json(value: Any) -> Any:
+    """Return what JSON makes of a value; of what it cannot hold, the dict form or the name."""
+
+    def told(thing: Any) -> Any:
+        if hasattr(thing, "to_dict"):
+            return thing.to_dict()
+        if hasattr(thing, "__qualname__"):
+            return f"{thing.__module__}.{thing.__qualname__}"
+        return repr(thing)
+
+    return json.loads(json.dumps(value, default=told))
+
+
+def _differences(held: Any, wanted: Any, name: str = "") -> list[str]:
+    """Return where ``held`` is not as ``wanted``, which may lack some of its outermost names."""
+    if not (isinstance(held, dict) and isinstance(wanted, dict)):
+        return [] if held == wanted else [f"{name} {held!r}, not {wanted!r}"]
+    names = [*wanted, *(key for key in held if name and key not in wanted)]
+    return [
+        difference
+        for key in names
+        for difference in _differences(
+            held.get(key), wanted.get(key), f"{name}.{key}" if name else key
+        )
+    ]

@@ -40,6 +40,7 @@ __all__ = [
     "load_settings",
     "markdown",
     "run",
+    "write_whole",
 ]
 
 Row: TypeAlias = dict[str, Any]
@@ -215,7 +216,7 @@ def run(
         ) as results,
     ):
         for key, rows in results:
-            _write(files[key], json.dumps(rows, indent=0).encode())
+            write_whole(files[key], json.dumps(rows, indent=0).encode())
             bar.update()
     rows = [row for file in files.values() for row in _read(file)]
     _write_tables(place, rows)
@@ -300,7 +301,7 @@ def _claim(folder: Path, experiment: Experiment) -> None:
     elif folder.exists() and any(not name.startswith(_PARTIAL) for name in os.listdir(folder)):
         raise ExperimentError(f"{folder} holds files of something else; choose another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    _write(config, (json.dumps({**identity, "versions": versions}, indent=2) + "\n").encode())
+    write_whole(config, (json.dumps({**identity, "versions": versions}, indent=2) + "\n").encode())
 
 
 def _first_difference(held: Any, wanted: Any) -> str:
@@ -331,7 +332,7 @@ def _read(file: Path) -> Any:
         raise ExperimentError(f"{file} is not JSON: {error}") from error
 
 
-def _write(file: Path, content: bytes) -> None:
+def write_whole(file: Path, content: bytes) -> None:
     """Write a file as a whole: whatever happens, it holds all of ``content`` or is not touched."""
     # Two processes that write the same file at the same time write the same.
     partial = file.with_name(f"{_PARTIAL}{os.getpid()}-{file.name}")
@@ -361,17 +362,17 @@ def _write_tables(folder: Path, rows: Sequence[Row]) -> None:
     import polars as pl
 
     table = pl.DataFrame(rows, infer_schema_length=None)
-    _write(folder / "results.csv", table.write_csv().encode())
+    write_whole(folder / "results.csv", table.write_csv().encode())
     buffer = BytesIO()
     table.write_parquet(buffer)
-    _write(folder / "results.parquet", buffer.getvalue())
+    write_whole(folder / "results.parquet", buffer.getvalue())
 
 
 def _write_figures(folder: Path, figure: Figure) -> None:
     for ending, metadata in (("png", {}), ("pdf", {"CreationDate": None})):
         buffer = BytesIO()
         figure.savefig(buffer, format=ending, dpi=150, metadata=metadata)
-        _write(folder / f"figure.{ending}", buffer.getvalue())
+        write_whole(folder / f"figure.{ending}", buffer.getvalue())
 
 
 def _attempt(experiment: Experiment, task: Task) -> tuple[str, list[Row]]:

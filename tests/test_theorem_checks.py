@@ -25,7 +25,7 @@ from gym_fairbandits.agents import (
 from gym_fairbandits.curves import LinearCap
 from gym_fairbandits.experiments.theorems import (
     CHECKS,
-    Row,
+    ClaimRow,
     late_bloomer_against,
     lower_bound_pair_against,
     run,
@@ -123,7 +123,7 @@ LONG = {"egal-frozen-arms"}
 
 
 @lru_cache
-def rows(name: str) -> list[Row]:
+def rows(name: str) -> list[ClaimRow]:
     """Return the rows of a check, played once."""
     return run(checks=[name])
 
@@ -226,7 +226,7 @@ def test_shared_arms_in_numbers() -> None:
     assert share == pytest.approx(1 / 8, rel=0.01)
 
 
-# --- run, table, Row ----------------------------------------------------------------------------
+# --- run, table, ClaimRow -----------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_one_others() -> None:
@@ -273,8 +273,10 @@ def test_the_table_has_a_line_per_row() -> None:
 )
 def test_what_holds(measured: float, relation: str, bound: float, holds: bool) -> None:
     arguments = ("P", "claim", "instance", "quantity", measured, relation, bound)
-    verdicts = {form: Row(*arguments, form).verdict for form in ("printed", "corrected", "added")}
-    assert Row(*arguments).holds == holds
+    verdicts = {
+        form: ClaimRow(*arguments, form).verdict for form in ("printed", "corrected", "added")
+    }
+    assert ClaimRow(*arguments).holds == holds
     assert verdicts == (
         {"printed": HOLDS, "corrected": CORRECTED, "added": HOLDS}
         if holds
@@ -283,8 +285,8 @@ def test_what_holds(measured: float, relation: str, bound: float, holds: bool) -
 
 
 def test_a_tolerance_makes_near_numbers_equal() -> None:
-    near = Row("L", "claim", "instance", "quantity", 1.04, "=", 1.0, tolerance=0.05)
-    far = Row("L", "claim", "instance", "quantity", 1.06, "=", 1.0, tolerance=0.05)
+    near = ClaimRow("L", "claim", "instance", "quantity", 1.04, "=", 1.0, tolerance=0.05)
+    far = ClaimRow("L", "claim", "instance", "quantity", 1.06, "=", 1.0, tolerance=0.05)
     assert (near.holds, far.holds) == (True, False)
 
 

@@ -15,7 +15,7 @@ from gym_fairbandits._checks import checked_choice, checked_int
 from gym_fairbandits.evaluation import Entry
 from gym_fairbandits.experiments.runner import PRESETS
 
-__all__ = ["Check", "Row", "Settings", "named"]
+__all__ = ["Check", "ClaimRow", "Settings", "named"]
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ VERDICTS = {  # whether it holds -> what to say
 
 
 @dataclass(frozen=True)
-class Row:
+class ClaimRow:
     """What a claim says of some instances, and what came of playing them.
 
     Attributes:
@@ -100,7 +100,7 @@ class Settings:
         return np.random.default_rng(self.seed)
 
 
-Check: TypeAlias = Callable[[Settings], list[Row]]
+Check: TypeAlias = Callable[[Settings], list[ClaimRow]]
 
 
 def named(name: str, **parameters: Any) -> Entry:

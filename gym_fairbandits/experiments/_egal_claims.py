@@ -14,7 +14,7 @@ from gym_fairbandits import agents, bounds
 from gym_fairbandits.agents.egalitarian import ucb_index
 from gym_fairbandits.arms import Arms, Bernoulli, Empirical, Gaussian
 from gym_fairbandits.evaluation import Evaluation, Policy, evaluate
-from gym_fairbandits.experiments._claims import Check, Row, Settings, named
+from gym_fairbandits.experiments._claims import Check, ClaimRow, Settings, named
 from gym_fairbandits.experiments.against import lower_bound_pair_against
 from gym_fairbandits.experiments.engine import simulate
 from gym_fairbandits.instances import two_level
@@ -22,14 +22,14 @@ from gym_fairbandits.optimum import egalitarian_optimum
 
 __all__ = ["CHECKS"]
 
-EGAL = "EgalAssign-v0"
+ENV_ID = "EgalAssign-v0"
 
-row = partial(Row, "L")
+row = partial(ClaimRow, "L")
 
 
 def played(agent: Policy, arms: Arms, num_users: int, steps: int, **kwargs: Any) -> Evaluation:
     """Return what an agent does in ``steps`` steps."""
-    return evaluate(agent, EGAL, instance=arms, num_users=num_users, horizon=steps, **kwargs)
+    return evaluate(agent, ENV_ID, instance=arms, num_users=num_users, horizon=steps, **kwargs)
 
 
 def regret_in(evaluation: Evaluation) -> float:
@@ -48,7 +48,7 @@ def regret_of(agent: Policy, arms: Arms, num_users: int, steps: int, **kwargs: A
 # --- Algorithms 1 and 2 -------------------------------------------------------------------------
 
 
-def number_of_blocks(settings: Settings) -> list[Row]:
+def number_of_blocks(settings: Settings) -> list[ClaimRow]:
     """Algorithm 1 runs for T steps; printed, its loop runs one block more."""
     steps, num_users = 12, 3
     return [
@@ -65,7 +65,7 @@ def number_of_blocks(settings: Settings) -> list[Row]:
     ]
 
 
-def frozen_arms(settings: Settings) -> list[Row]:
+def frozen_arms(settings: Settings) -> list[ClaimRow]:
     """Algorithm 1 refreshes the indices of the arms it played, Algorithm 2 those of all.
 
     The better arm pays 0 or 2, the other always 0. If the first reward of the better arm is 0, so
@@ -104,13 +104,13 @@ def frozen_arms(settings: Settings) -> list[Row]:
 # --- Upper bounds -------------------------------------------------------------------------------
 
 
-def lemma_1(settings: Settings) -> list[Row]:
+def lemma_1(settings: Settings) -> list[ClaimRow]:
     """After block b an arm's mean lies outside its bonus with probability 2 K / (b^2 U^3)."""
     num_arms, num_users, blocks = 6, 2, settings.pick(8, 30)
     agent = agents.EgalUCB()
     means = np.linspace(0.9, 0.1, num_arms)
     envs: Any = gym.make_vec(
-        EGAL,
+        ENV_ID,
         num_envs=settings.pick(2000, 20_000),
         instance=Gaussian(means),
         num_users=num_users,
@@ -134,7 +134,7 @@ def lemma_1(settings: Settings) -> list[Row]:
     return [row("Lemma 1", instance, "frequency / (2K / (b^2 U^3))", share, "<=", 1)]
 
 
-def theorem_1(settings: Settings) -> list[Row]:
+def theorem_1(settings: Settings) -> list[ClaimRow]:
     """The regret of EgalUCB grows as ln T on every instance."""
     means = np.linspace(0.9, 0.1, 10)
     laws = {"Bernoulli": Bernoulli(means), "unit Gaussian": Gaussian(means)}
@@ -166,7 +166,7 @@ def theorem_1(settings: Settings) -> list[Row]:
     ]
 
 
-def _constant_of_failures() -> list[Row]:
+def _constant_of_failures() -> list[ClaimRow]:
     """Return whether the constant 4 covers what the proof adds up: K blocks, and failures.
 
     With U = 1 Lemma 1 gives failures of 2 K / b^2 in block b, K pi^2 / 3 altogether. Capped at 1,
@@ -186,7 +186,7 @@ def _constant_of_failures() -> list[Row]:
     ]
 
 
-def theorem_2(settings: Settings) -> list[Row]:
+def theorem_2(settings: Settings) -> list[ClaimRow]:
     """The regret of EgalUCB is at most of the order sqrt(K T ln T / U), whatever the gaps."""
     num_arms, steps = 10, settings.pick(1200, 12_000)
     cases = []
@@ -210,7 +210,7 @@ def theorem_2(settings: Settings) -> list[Row]:
 # --- The lower bound ----------------------------------------------------------------------------
 
 
-def theorem_3(settings: Settings) -> list[Row]:
+def theorem_3(settings: Settings) -> list[ClaimRow]:
     """Every policy has a regret of sqrt((K - U) T) / (76 U) on nu or on nu'."""
     num_users, num_arms, steps = 2, 6, settings.pick(300, 2000)
     bound = bounds.egal_worst_case_regret(num_arms, num_users, steps)
@@ -231,7 +231,7 @@ def theorem_3(settings: Settings) -> list[Row]:
 # --- Shared arms --------------------------------------------------------------------------------
 
 
-def capacity(settings: Settings) -> list[Row]:
+def capacity(settings: Settings) -> list[ClaimRow]:
     """With capacity C, Theorem 1 holds with U/C groups, against a benchmark C times as high."""
     num_arms, num_users, shared, steps = 12, 6, 3, settings.pick(1200, 12_000)
     groups = num_users // shared
@@ -260,7 +260,7 @@ def capacity(settings: Settings) -> list[Row]:
     ]
 
 
-def phases(settings: Settings) -> list[Row]:
+def phases(settings: Settings) -> list[ClaimRow]:
     """Phased elimination with equal phases, as conjectured, has linear regret.
 
     Even if the means are known: here arms pay them without chance.
@@ -298,7 +298,7 @@ def phases(settings: Settings) -> list[Row]:
 # --- What regret is -----------------------------------------------------------------------------
 
 
-def realized_minimum(settings: Settings) -> list[Row]:
+def realized_minimum(settings: Settings) -> list[ClaimRow]:
     """The expected minimum of the users' totals lies below the minimum of their expectations.
 
     The regret is made of the latter. Of U users who earn the same in expectation, the one who

@@ -10,14 +10,14 @@ import numpy as np
 from gym_fairbandits import agents, bounds
 from gym_fairbandits.curves import Constant, Curve, LinearCap, Tabulated
 from gym_fairbandits.evaluation import Evaluation, Policy, evaluate
-from gym_fairbandits.experiments._claims import Check, Row, Settings, named
+from gym_fairbandits.experiments._claims import Check, ClaimRow, Settings, named
 from gym_fairbandits.experiments.against import late_bloomer_against
 from gym_fairbandits.experiments.kinetic import anytime_improving
 from gym_fairbandits.instances import improving_lower_bound, random_concave
 
-__all__ = ["CHECKS", "IMPROVING", "random_caps"]
+__all__ = ["CHECKS", "ENV_ID", "random_caps"]
 
-IMPROVING = "ImprovingBandit-v0"
+ENV_ID = "ImprovingBandit-v0"
 DETERMINISTIC = (
     "anytime-improving",
     "round-robin",
@@ -34,7 +34,7 @@ CONSTANTS = {
     "repaired": "Theorem 4, 800 k as repaired",
 }
 
-row = partial(Row, "P")
+row = partial(ClaimRow, "P")
 
 
 def random_caps(rng: np.random.Generator, num_arms: int, longest: float = 1000) -> list[Curve]:
@@ -49,7 +49,7 @@ def random_caps(rng: np.random.Generator, num_arms: int, longest: float = 1000) 
 def played(agent: Policy, instance: Any, steps: int, **kwargs: Any) -> Evaluation:
     """Return what an agent does in ``steps`` steps of ``instance``."""
     kwargs = {"num_episodes": 1, **kwargs}
-    return evaluate(agent, IMPROVING, instance=instance, horizon=steps, **kwargs)
+    return evaluate(agent, ENV_ID, instance=instance, horizon=steps, **kwargs)
 
 
 def worst_ratio(agent: Policy, instance: Any, steps: int, **kwargs: Any) -> float:
@@ -61,14 +61,14 @@ def worst_ratio(agent: Policy, instance: Any, steps: int, **kwargs: Any) -> floa
 # --- Theorems -----------------------------------------------------------------------------------
 
 
-def figure_1(settings: Settings) -> list[Row]:
+def figure_1(settings: Settings) -> list[ClaimRow]:
     """The myopic policy starves the late bloomer."""
     gap = played(agents.Greedy(), "early_vs_late", 1000).episodes["max_potential_gap"][0]
     instance = "early gifted arm and late bloomer, greedy, T = 1000"
     return [row("Figure 1", instance, "gap to potential", float(gap), ">=", 0.5)]
 
 
-def theorem_2(settings: Settings) -> list[Row]:
+def theorem_2(settings: Settings) -> list[ClaimRow]:
     """Every deterministic policy loses T/6 on some instance, and has a ratio of k/2."""
     sizes = settings.pick(
         [(2, 40), (3, 12), (3, 13), (5, 100), (7, 70)],
@@ -104,7 +104,7 @@ def theorem_2(settings: Settings) -> list[Row]:
     ]
 
 
-def _best_schedule_of_two(steps: int) -> Row:
+def _best_schedule_of_two(steps: int) -> ClaimRow:
     """Return that no schedule of two arms beats T/8 + 1/4 where the late one has half or less."""
     early, late = improving_lower_bound(2, steps, printing="appendix")
     pulls = np.arange(steps // 2 + 1)
@@ -120,7 +120,7 @@ def _best_schedule_of_two(steps: int) -> Row:
     )
 
 
-def _random_order(settings: Settings) -> Row:
+def _random_order(settings: Settings) -> ClaimRow:
     """Return that the bound on ratios is none for policies that draw random numbers."""
     num_arms, steps = 100, settings.pick(1000, 10_000)
     evaluation = played(
@@ -143,7 +143,7 @@ def _random_order(settings: Settings) -> Row:
     )
 
 
-def _appendix_family() -> list[Row]:
+def _appendix_family() -> list[ClaimRow]:
     """Return that the appendix's curves fall where k does not divide T, unless put right."""
     num_arms, steps = 3, 13
     rising = [n / steps for n in range(1, -(-steps // num_arms) + 1)]
@@ -166,7 +166,7 @@ def _appendix_family() -> list[Row]:
     ]
 
 
-def theorem_3(settings: Settings) -> list[Row]:
+def theorem_3(settings: Settings) -> list[ClaimRow]:
     """The competitive ratio of round robin lies between k^2/2 and 8 k^2."""
     agent = agents.RoundRobin()
     trap, exact, others = [], [], []
@@ -207,7 +207,7 @@ def theorem_3(settings: Settings) -> list[Row]:
     ]
 
 
-def theorem_4(settings: Settings) -> list[Row]:
+def theorem_4(settings: Settings) -> list[ClaimRow]:
     """The competitive ratio of Algorithm 1 is at most 32 k, or 200 k."""
     agent = agents.AnytimeImproving()
     kinds: dict[str, Any] = {
@@ -264,7 +264,7 @@ def _meeting(agent: Policy, pulls: int) -> tuple[float, str]:
     return ratio / 2, f"a constant and a linear arm that meet, k = 2, T = {steps}"
 
 
-def theorem_5(settings: Settings) -> list[Row]:
+def theorem_5(settings: Settings) -> list[ClaimRow]:
     """Algorithm 1 lets every arm come as near to its potential as one likes."""
     small, longest = 0.05, 60
     gaps = []
@@ -297,7 +297,7 @@ def theorem_5(settings: Settings) -> list[Row]:
     ]
 
 
-def example_a2(settings: Settings) -> list[Row]:
+def example_a2(settings: Settings) -> list[ClaimRow]:
     """A policy without external regret may have a policy regret that grows with T."""
     steps = 1000
     evaluation = played(agents.FixedArm(1), "policy_vs_external", steps, metrics="external_regret")

@@ -20,8 +20,8 @@ from gym_fairbandits.curves import (
     PowerLaw,
     UnshiftedPowerLaw,
 )
-from gym_fairbandits.experiments._claims import Check, Row, Settings
-from gym_fairbandits.experiments._improving_claims import IMPROVING, random_caps
+from gym_fairbandits.experiments._claims import Check, ClaimRow, Settings
+from gym_fairbandits.experiments._improving_claims import ENV_ID, random_caps
 from gym_fairbandits.instances import random_concave
 
 __all__ = ["CHECKS"]
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-row = partial(Row, "P")
+row = partial(ClaimRow, "P")
 
 
 def algorithm_1_runs(
@@ -44,7 +44,7 @@ def algorithm_1_runs(
     """
     agent = agents.AnytimeImproving()
     envs: Any = gym.make_vec(
-        IMPROVING, num_envs=num_runs, instance=instance, num_arms=num_arms, horizon=steps
+        ENV_ID, num_envs=num_runs, instance=instance, num_arms=num_arms, horizon=steps
     )
     observation, _ = envs.reset(seed=seed)
     pulls = [observation["pulls"]]
@@ -57,7 +57,7 @@ def algorithm_1_runs(
     return np.array(totals), np.array(pulls)
 
 
-def lemma_6(settings: Settings) -> list[Row]:
+def lemma_6(settings: Settings) -> list[ClaimRow]:
     """The first arm with more than N pulls is the one that is best for N pulls."""
     num_arms, steps, runs = 5, settings.pick(200, 1000), settings.pick(60, 600)
     totals, pulls = algorithm_1_runs(num_arms, steps, runs, settings.seed)
@@ -93,7 +93,7 @@ def sample_of_curves(settings: Settings) -> list[Curve]:
     return [*random_concave(rng, count), *random_caps(rng, count), *line]
 
 
-def lemma_7(settings: Settings) -> list[Row]:
+def lemma_7(settings: Settings) -> list[ClaimRow]:
     """Half of the pulls of an arm earn at least a fifth of what all earn."""
     curves = sample_of_curves(settings)
     steps = settings.pick(100, 1000)
@@ -123,7 +123,7 @@ def lemma_7(settings: Settings) -> list[Row]:
     ]
 
 
-def _corollary_8(curves: Sequence[Curve], steps: int) -> Row:
+def _corollary_8(curves: Sequence[Curve], steps: int) -> ClaimRow:
     """Return that a T / k pulls of an arm earn at least 16 a^2 / (25 k^2) of what T earn."""
     cases = []
     for num_arms in (1, 2, 5, 10):
@@ -139,7 +139,7 @@ def _corollary_8(curves: Sequence[Curve], steps: int) -> Row:
     return row("Corollary 8", instance, "share k^2 / a^2", least, ">=", 16 / 25)
 
 
-def lemma_9(settings: Settings) -> list[Row]:
+def lemma_9(settings: Settings) -> list[ClaimRow]:
     """OPT(T) is at most 200 T^2 / N_i^2 times what arm i has earned."""
     num_arms, steps, runs = 5, settings.pick(200, 1000), settings.pick(60, 600)
     totals, pulls = algorithm_1_runs(num_arms, steps, runs, settings.seed)
@@ -179,7 +179,7 @@ def _arm_factors(totals: Floats, pulls: Ints, chosen: Bools) -> float:
         return float((optimum * (counts / moments) ** 2 / earned).max())
 
 
-def lemma_11(settings: Settings) -> list[Row]:
+def lemma_11(settings: Settings) -> list[ClaimRow]:
     """Rew(T) lies between the integrals of f over [0, T] and over [0, T + 1]."""
     curves = [LinearCap(0.9, 30.5), Exponential(0.7, 0.05), Hyperbolic(1, 12), PowerLaw(0.8, 0.6)]
     below, above = [], []

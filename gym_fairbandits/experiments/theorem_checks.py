@@ -57,8 +57,10 @@ class TheoremChecks(Experiment):
 
     def summary(self, rows: Sequence[Row]) -> str:
         """Return the table of claims."""
-        names = [field.name for field in fields(theorems.Row)]
-        return theorems.table([theorems.Row(**{name: row[name] for name in names}) for row in rows])
+        names = [field.name for field in fields(theorems.ClaimRow)]
+        return theorems.table(
+            [theorems.ClaimRow(**{name: row[name] for name in names}) for row in rows]
+        )
 
     def figure(self, rows: Sequence[Row]) -> Figure:
         """Draw a line per row: measured over bound, coloured by the verdict."""

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 
 from gym_fairbandits._checks import checked_choice
 from gym_fairbandits.experiments import _egal_claims, _improving_claims, _improving_lemmas
-from gym_fairbandits.experiments._claims import Check, Row, Settings
+from gym_fairbandits.experiments._claims import Check, ClaimRow, Settings
 from gym_fairbandits.experiments.against import late_bloomer_against, lower_bound_pair_against
 from gym_fairbandits.experiments.runner import markdown
 
 __all__ = [
     "CHECKS",
-    "Row",
+    "ClaimRow",
     "Settings",
     "late_bloomer_against",
     "lower_bound_pair_against",
@@ -35,7 +35,9 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def run(preset: str = "quick", seed: int = 0, checks: Iterable[str] | None = None) -> list[Row]:
+def run(
+    preset: str = "quick", seed: int = 0, checks: Iterable[str] | None = None
+) -> list[ClaimRow]:
     """Run the checks.
 
     Args:
@@ -59,7 +61,7 @@ def run(preset: str = "quick", seed: int = 0, checks: Iterable[str] | None = Non
     return [row for name in names for row in CHECKS[name](settings)]
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[ClaimRow]) -> str:
     """Return rows as a Markdown table."""
     header = ["claim", "instance", "quantity", "measured", "bound", "verdict"]
     lines = [

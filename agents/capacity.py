@@ -9,7 +9,7 @@ from gym_fairbandits._checks import checked_choice, checked_float, checked_int
 from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation, checked_horizon, total_steps
-from .egalitarian import check_room, top_arms, ucb_index
+from .egalitarian import check_room, groups_of_users, top_arms, ucb_index
 
 __all__ = ["PhasedElimination"]
 
@@ -89,11 +89,8 @@ class PhasedElimination(Agent):
             ValueError: If the capacity does not divide the number of users, or the arms cannot
                 serve all.
         """
-        if num_users % self.capacity:
-            raise ValueError(
-                f"`capacity` must divide the number of users, {num_users}, got {self.capacity}"
-            )
-        check_room(num_users // self.capacity, num_users, num_arms, self.capacity)
+        fewest = groups_of_users(num_users, self.capacity)
+        check_room(fewest, num_users, num_arms, self.capacity)
         shared = np.arange(1, self.capacity + 1)
         return shared[-(-num_users // shared) <= num_arms]
 

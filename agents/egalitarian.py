@@ -12,7 +12,7 @@ from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation
 
-__all__ = ["EgalUCB", "RotatingAgent", "check_room", "top_arms", "ucb_index"]
+__all__ = ["EgalUCB", "RotatingAgent", "check_room", "groups_of_users", "top_arms", "ucb_index"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,6 +51,17 @@ def top_arms(index: Floats, count: int) -> Ints:
         return best
     order = np.argsort(-index, axis=-1, kind="stable")
     return order[..., :count]
+
+
+def groups_of_users(num_users: int, capacity: int) -> int:
+    """Return the number of groups of ``capacity`` users.
+
+    Raises:
+        ValueError: If the users cannot be divided so.
+    """
+    if num_users % capacity:
+        raise ValueError(f"`capacity` must divide the number of users, {num_users}, got {capacity}")
+    return num_users // capacity
 
 
 def check_room(arms_per_step: int, num_users: int, num_arms: int, capacity: int) -> None:
@@ -114,11 +125,7 @@ class RotatingAgent(Agent):
         Raises:
             ValueError: If C does not divide U.
         """
-        if num_users % self.capacity:
-            raise ValueError(
-                f"`capacity` must divide the number of users, {num_users}, got {self.capacity}"
-            )
-        return num_users // self.capacity
+        return groups_of_users(num_users, self.capacity)
 
     def _arms_per_step(self, num_users: int) -> int:
         """Return how many different arms a step plays: it tells steps from pulls."""

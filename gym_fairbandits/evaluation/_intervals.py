@@ -8,12 +8,12 @@ from scipy.stats import binom, bootstrap
 
 from gym_fairbandits._checks import checked_float
 
-__all__ = ["CONFIDENCE", "mean_interval", "median_interval"]
+__all__ = ["CONFIDENCE", "RESAMPLES", "mean_interval", "median_interval"]
 
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
-_RESAMPLES = 2000
+RESAMPLES = 2000
 
 
 def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def mean_interval(values: Floats, confidence: float = CONFIDENCE) -> tuple[float
     interval = bootstrap(
         (values,),
         np.mean,
-        n_resamples=_RESAMPLES,
+        n_resamples=RESAMPLES,
         confidence_level=confidence,
         method="percentile",
         random_state=np.random.default_rng(0),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gym_fairbandits.evaluation._intervals import CONFIDENCE
+from gym_fairbandits.evaluation._intervals import CONFIDENCE, RESAMPLES
 from gym_fairbandits.experiments._figures import BOUND, look, means_by, panels
 from gym_fairbandits.experiments._two_level import TwoLevelExperiment
 from gym_fairbandits.experiments.runner import Row, markdown
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["EgalUsers", "log_slope"]
-
-_RESAMPLES = 2000
 
 
 def log_slope(
@@ -47,7 +45,7 @@ def log_slope(
     slope, level = np.polyfit(places, np.log(means), 1)
     rng = np.random.default_rng(0)
     redrawn = np.stack(
-        [rng.choice(values, (_RESAMPLES, len(values))).mean(axis=1) for values in columns]
+        [rng.choice(values, (RESAMPLES, len(values))).mean(axis=1) for values in columns]
     )
     with np.errstate(divide="ignore"):
         slopes = np.polyfit(places, np.log(np.maximum(redrawn, 1e-300)), 1)[0]

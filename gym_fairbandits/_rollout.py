@@ -22,7 +22,7 @@ from gym_fairbandits._checks import actions_of_rows
 from gym_fairbandits.wrappers import ExternalRegret, FairnessMetrics, PolicyRegret
 from gym_fairbandits.wrappers import vector as of_vectors
 
-__all__ = ["METRICS", "Episodes", "Plan", "check", "play"]
+__all__ = ["METRICS", "Episodes", "Plan", "check", "observed", "play"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,11 +79,23 @@ class Episodes:
     redrawn: bool
 
 
-def check(plan: Plan) -> None:
-    """Refuse wrong arguments of the environment: they are no mistake of the policy's."""
-    envs = gym.make_vec(plan.env_id, num_envs=1, **plan.env_kwargs)
+def check(plan: Plan) -> int | None:
+    """Refuse wrong arguments of the environment: they are no mistake of the policy's.
+
+    Returns:
+        Its horizon, if it tells one.
+    """
+    envs: Any = gym.make_vec(plan.env_id, num_envs=1, **plan.env_kwargs)
     of_vectors.PolicyRegret(envs)
     envs.close()
+    horizon: int | None = getattr(envs.unwrapped, "horizon", None)
+    return horizon
+
+
+def observed(plan: Plan) -> list[str]:
+    """Return the keys of what the policy observes, none if it is no ``Dict``."""
+    space = _Wrapped(plan, 1).envs.single_observation_space
+    return sorted(space) if isinstance(space, gym.spaces.Dict) else []
 
 
 def play(plan: Plan, seeds: list[int]) -> Episodes:

@@ -13,10 +13,10 @@ import pytest
 from gymnasium.error import InvalidAction, NameNotFound
 from helpers_checkout import run_python
 from helpers_evaluation import TRAP, assert_all_same, made
-from helpers_names import IMPROVING, Kwargs
+from helpers_names import EGAL, IMPROVING, Kwargs
 from numpy.typing import NDArray
 
-from gym_fairbandits.agents import OracleRotation, RoundRobin, UniformRandom
+from gym_fairbandits.agents import AnytimeImproving, OracleRotation, RoundRobin, UniformRandom
 from gym_fairbandits.evaluation import Comparison, Entry, EvaluationError, compare, evaluate
 
 
@@ -66,13 +66,13 @@ def assert_error_is_told(
 
 @pytest.mark.parametrize("wrappers", [(), (gym.Wrapper,)], ids=["native", "wrapped"])
 def test_a_policy_that_raises_names_itself_and_the_episode(wrappers: Any) -> None:
-    assert_error_is_told(partial(KeyError, "arm"), "KeyError: 'arm'", wrappers)
+    assert_error_is_told(partial(KeyError, 17), "KeyError: 17", wrappers)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("loky")
 def test_a_policy_that_raises_in_another_process_names_itself_too() -> None:
-    assert_error_is_told(partial(KeyError, "arm"), "KeyError: 'arm'", n_jobs=2)
+    assert_error_is_told(partial(KeyError, 17), "KeyError: 17", n_jobs=2)
 
 
 @pytest.mark.slow
@@ -126,6 +126,44 @@ def test_illegal_actions_are_the_policy_s_errors() -> None:
     assert isinstance(caught.value.__cause__, InvalidAction)
 
 
+def test_a_key_that_is_not_observed_is_told_with_those_that_are() -> None:
+    told = (
+        "KeyError: 'last_reward'; what is observed here is 'pulls', 'reward_sum', "
+        r"'user_reward_sum': is the policy one for EgalAssign-v0\?$"
+    )
+    for policy in (AnytimeImproving(), lambda seen: seen["last_reward"]):
+        with pytest.raises(EvaluationError, match=told):
+            evaluate(policy, EGAL, num_episodes=1)
+    with pytest.raises(EvaluationError, match=r"observed here .* 'remaining', .*: is the policy"):
+        evaluate(lambda seen: seen["time"], EGAL, num_episodes=1, horizon_known=True)
+    # What a policy of its own misses elsewhere has nothing to do with the observation.
+    for key in ("pulls", 3):
+        with pytest.raises(EvaluationError, match=rf"episode 0: KeyError: {key!r}$"):
+            evaluate(lambda seen, key=key: {}[key], EGAL, num_episodes=1)  # type: ignore[misc]
+
+
+class Model:
+    """Wants an observation of certain keys, as models of Stable-Baselines3 do."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = keys
+
+    def predict(self, observation: Any, state: Any = None, **others: Any) -> Any:
+        for key in {*self.keys} ^ {*observation}:
+            raise KeyError(key)
+        return np.zeros((len(observation["pulls"]), 2), dtype=np.int64), state
+
+
+@pytest.mark.parametrize(("more", "key"), [(["taken"], "taken"), (["remaining"], "remaining")])
+def test_a_model_that_was_trained_elsewhere_is_told_of_entry(more: list[str], key: str) -> None:
+    keys = ["pulls", "reward_sum", "user_reward_sum", *more]
+    told = rf"KeyError: {key!r}; what is observed here .*: was the model .*`Entry\(model,"
+    with pytest.raises(EvaluationError, match=told):
+        evaluate(Model(*keys), EGAL, num_episodes=1)
+    with pytest.raises(EvaluationError, match=r"KeyError: 'remaining'; .* 'remaining', .*`Entry"):
+        evaluate(Model(*keys[:3]), EGAL, num_episodes=1, horizon_known=True)
+
+
 def test_oracles_of_the_other_environment_are_refused() -> None:
     with pytest.raises(EvaluationError, match="episode 0: TypeError: `env` must be an environ"):
         evaluate(OracleRotation, IMPROVING, num_episodes=2, **TRAP)
@@ -150,7 +188,10 @@ def test_a_wrong_number_of_actions_is_an_error(count: int) -> None:
     ("make", "message"),
     [
         (lambda: evaluate(None, IMPROVING), "`policy` must have `predict` or be callable"),
-        (lambda: evaluate("greedy", IMPROVING), "`policy` must .*, got 'greedy'"),
+        (
+            lambda: evaluate("greedy", IMPROVING),
+            r"`policy` must .*, got 'greedy'; .* is `agents.make\('greedy'\)`",
+        ),
         (lambda: compare({"a": RoundRobin(), "b": None}, IMPROVING), "`policy` must have"),
         (lambda: compare({"a": 3}, IMPROVING), "`policy` must have .*, got 3"),
         (Entry, "an `Entry` must have either a `policy` or a `factory`"),

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from reprlib import Repr
 from typing import Any
 
 from gym_fairbandits._checks import checked_choice, checked_int
-from gym_fairbandits._rollout import METRICS, Episodes, check
+from gym_fairbandits._rollout import METRICS, Episodes, Plan, check
 from gym_fairbandits.evaluation._entries import Entry, Policy, entry_of
 from gym_fairbandits.evaluation._intervals import mean_interval
 from gym_fairbandits.evaluation._results import Comparison, Evaluation, joined
@@ -38,6 +39,8 @@ __all__ = [
 ]
 
 _MOST_ENVS = 100  # side by side, unless told otherwise
+_SHORT = Repr()  # of arguments in a line
+_SHORT.maxstring = _SHORT.maxother = 60
 
 
 def evaluate(
@@ -154,8 +157,10 @@ def compare(
         )
         for name, policy in policies.items()
     }
-    for plan in plans.values():
-        check(plan)
+    played = {}
+    for name, plan in plans.items():
+        episodes = "1 episode" if num_episodes == 1 else f"{num_episodes} episodes"
+        played[name] = f"{_told(plan, check(plan))}; {episodes}, seed {seed}"
     starts = range(seed, seed + num_episodes, most)
     chunks = [list(range(start, min(start + most, seed + num_episodes))) for start in starts]
     tasks = [(name, chunk) for name in plans for chunk in chunks]
@@ -168,9 +173,19 @@ def compare(
         for (name, chunk), (episodes, problem) in zip(tasks, results, strict=True):
             if problem is not None:
                 where, cause = problem
-                so_far = joined(finished, moments, num_episodes)
+                so_far = joined(finished, moments, num_episodes, played)
                 hint = advice(plans[name], cause)
                 raise EvaluationError(name, where - seed, cause, so_far, hint) from cause
             finished[name].append(episodes)
             bar.update(len(chunk))
-    return joined(finished, moments, num_episodes)
+    return joined(finished, moments, num_episodes, played)
+
+
+def _told(plan: Plan, horizon: int | None) -> str:
+    """Return the environment and its arguments in a line; long ones are cut."""
+    known = {} if horizon is None else {"horizon": horizon}
+    arguments = [
+        f"{name}={getattr(value, '__qualname__', None) or _SHORT.repr(value)}"
+        for name, value in {**known, **plan.env_kwargs}.items()
+    ]
+    return ", ".join([plan.env_id, *arguments])

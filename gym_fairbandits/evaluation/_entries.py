@@ -45,7 +45,11 @@ class Entry:
         if not isinstance(self.wrappers, Sequence) or isinstance(self.wrappers, str):
             raise TypeError(f"`wrappers` must be a sequence of callables, got {self.wrappers!r}")
         if not (hasattr(chosen, "predict") or callable(chosen)):
-            raise TypeError(f"`policy` must have `predict` or be callable, got {chosen!r}")
+            hint = f"; an agent by its name is `agents.make({chosen!r})`"
+            raise TypeError(
+                f"`policy` must have `predict` or be callable, got {chosen!r}"
+                f"{hint if isinstance(chosen, str) else ''}"
+            )
         if self.normalize is not None and not (
             hasattr(self.normalize, "normalize_obs") or callable(self.normalize)
         ):

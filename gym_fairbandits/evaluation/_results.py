@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ _FORMS = {
 _MEDIANS = {"competitive_ratio"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """What one policy did in a number of episodes.
 
@@ -69,6 +69,7 @@ class Evaluation:
         user_returns: Assignment: the users' expected totals; float64 array of shape
             ``(num_episodes, num_users)``; else ``None``.
         redrawn: Whether each episode had an instance of its own.
+        played: What was played, in a line: environment, arguments, number of episodes, seed.
     """
 
     episodes: dict[str, Floats]
@@ -77,6 +78,7 @@ class Evaluation:
     pulls: Ints
     user_returns: Floats | None
     redrawn: bool = False
+    played: str = ""
 
     def mean(self, metric: str) -> float:
         """Return the mean of a metric over the episodes."""
@@ -99,8 +101,20 @@ class Evaluation:
             return None
         return float(self.episodes["optimal_return"].mean() - self.user_returns.mean(axis=0).min())
 
+    def table(self, metrics: Sequence[str] | None = None) -> str:
+        """Return the table of :meth:`Comparison.table` with this one policy."""
+        return Comparison({"policy": self}).table(metrics)
 
-@dataclass(frozen=True)
+    def __repr__(self) -> str:
+        """Show what was played."""
+        return f"<Evaluation of {self.played or f'{len(self.pulls)} episodes'}>"
+
+    def __str__(self) -> str:
+        """Show what was played, and the table."""
+        return str(Comparison({"policy": self}))
+
+
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Evaluations of several policies on the same episodes.
 
@@ -113,6 +127,22 @@ class Comparison:
     def __getitem__(self, name: str) -> Evaluation:
         """Return the evaluation of a policy."""
         return self.evaluations[name]
+
+    def __repr__(self) -> str:
+        """Show who played; the arrays are in the evaluations."""
+        return f"<Comparison of {', '.join(map(repr, self.evaluations))}>"
+
+    def __str__(self) -> str:
+        """Show what was played, and the table."""
+        played: dict[str, list[str]] = {}
+        for name, run in self.evaluations.items():
+            played.setdefault(run.played, []).append(name)
+        lines = [
+            f"{', '.join(names)}: {told}" if len(played) > 1 else told
+            for told, names in played.items()
+            if told
+        ]
+        return "\n".join([*lines, *([""] if lines else []), self.table()])
 
     def difference(
         self, name: str, other: str, metric: str = "policy_regret"
@@ -209,7 +239,10 @@ class Comparison:
 
 
 def joined(
-    finished: dict[str, list[Episodes]], checkpoints: tuple[int, ...], num_episodes: int
+    finished: dict[str, list[Episodes]],
+    checkpoints: tuple[int, ...],
+    num_episodes: int,
+    played: Mapping[str, str],
 ) -> Comparison:
     """Put the chunks of the policies that played all their episodes together."""
     evaluations = {}
@@ -227,6 +260,7 @@ def joined(
                 if chunks[0].user_returns is None
                 else np.concatenate([np.asarray(chunk.user_returns) for chunk in chunks]),
                 chunks[0].redrawn,
+                played[name],
             )
     return Comparison(evaluations)
 

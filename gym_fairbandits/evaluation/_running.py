@@ -10,7 +10,7 @@ from typing import Any
 
 from gymnasium.error import InvalidAction
 
-from gym_fairbandits._rollout import Plan, play
+from gym_fairbandits._rollout import Plan, observed, play
 from gym_fairbandits.evaluation._results import Comparison
 
 __all__ = ["EvaluationError", "advice", "attempt", "num_processes", "progress_bar", "running"]
@@ -53,7 +53,17 @@ def advice(plan: Plan, cause: Exception) -> str:
     is_model = hasattr(plan.policy, "predict") and not hasattr(plan.policy, "act")
     if is_model and not plan.wrappers and isinstance(cause, InvalidAction):
         return "; was it trained in a wrapper? pass `Entry(model, wrappers=[...])`"
-    return ""
+    missing = cause.args[0] if isinstance(cause, KeyError) and cause.args else None
+    if not isinstance(missing, str):
+        return ""
+    seen = observed(plan)
+    holds = f"; what is observed here is {', '.join(map(repr, seen))}"
+    if is_model:
+        return (
+            f"{holds}: was the model trained in a wrapper, or with other arguments of the "
+            "environment? `Entry(model, wrappers=[...], env_kwargs={...})` says in which"
+        )
+    return "" if missing in seen else f"{holds}: is the policy one for {plan.env_id}?"
 
 
 def attempt(plan: Plan, seeds: list[int]) -> tuple[Any, tuple[int, Exception] | None]:

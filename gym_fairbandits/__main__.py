@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
 from gym_fairbandits import __version__, agents, instances
 from gym_fairbandits.agents.registry import describe
@@ -46,7 +48,10 @@ ARGUMENTS_HELP = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code: 0, or 2 after a mistake, told in one line."""
+    """Run a command; return the exit code: 0, 2 after a mistake, told in one line, or 130.
+
+    The last if it was stopped with Ctrl-C.
+    """
     parser = _parser()
     # `env_kwargs` may stand anywhere; argparse finds them only beside the environment.
     options, rest = parser.parse_known_args(arguments)
@@ -60,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         told = " ".join(str(error).split())
         print(f"{parser.prog} {options.command}: error: {told}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print(f"{parser.prog} {options.command}: stopped", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -142,7 +150,10 @@ def _add_experiments(parser: argparse.ArgumentParser) -> None:
     command.add_argument("--config", type=Path, help="settings as JSON, or a run's config.json")
     command.add_argument("--no-progress", action="store_true", help="show no progress bar")
     command.add_argument(
-        "env_kwargs", nargs="*", metavar="name=value", help="settings, such as horizon=5000"
+        "env_kwargs",
+        nargs="*",
+        metavar="name=value",
+        help="settings, such as horizon=5000 or 'users=[2,20]'",
     )
     command.set_defaults(run=_run_experiments)
 
@@ -194,7 +205,7 @@ def _play(options: argparse.Namespace) -> None:
         raise ValueError(f"`--fps` must be above 0, got {options.fps:g}")
     mode = None if options.render == "none" else options.render
     every = max(1, options.every)
-    made: Any = gym.make(options.env, render_mode=mode, **_named(options.env_kwargs))
+    made: Any = gym.make(options.env, render_mode=mode, **_env_kwargs(options))
     env = FairnessMetrics(PolicyRegret(made))
     try:
         agent = agents.make(options.agent, env=env, **_named(options.parameters))
@@ -231,9 +242,9 @@ def _compare(options: argparse.Namespace) -> None:
         seed=options.seed,
         n_jobs=options.jobs,
         progress=not options.no_progress,
-        **_named(options.env_kwargs),
+        **_env_kwargs(options),
     )
-    print(comparison.table())
+    print(comparison)
     print(
         "\nMeans over episodes (of the competitive ratio the median) and, in brackets, 95 % "
         "intervals; docs/evaluation.md."
@@ -301,6 +312,21 @@ def _without_unmet(preset: str) -> list[str]:
         else:
             names.append(name)
     return names
+
+
+def _env_kwargs(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of the environment.
+
+    Raises:
+        ValueError: If one is none that the environment has.
+    """
+    kwargs = _named(options.env_kwargs)
+    creator = load_env_creator(str(gym.spec(options.env).entry_point))
+    takes = {*inspect.signature(creator).parameters} - {"render_mode"}  # an option of `play`
+    unknown = sorted(set(kwargs) - takes)
+    if unknown:
+        raise ValueError(f"{options.env} takes the arguments {sorted(takes)}, got {unknown}")
+    return kwargs
 
 
 def _named(pairs: Sequence[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers_names import EGAL, IMPROVING
@@ -14,6 +15,7 @@ from helpers_names import EGAL, IMPROVING
 import gym_fairbandits
 import gym_fairbandits.__main__ as cli
 from gym_fairbandits import agents
+from gym_fairbandits.agents import RoundRobin, registry
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -119,8 +121,9 @@ def test_compare_prints_a_table_and_writes_the_episodes(
     words += ["--no-progress", "--csv", str(file), "horizon=20", "num_users=2"]
     assert cli.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2].startswith("| oracle-rotation | 0.00 [0.00, 0.00] |")
-    assert lines[3].startswith("| egal-ucb | ")
+    assert lines[0] == "EgalAssign-v0, horizon=20, num_users=2; 3 episodes, seed 0"
+    assert lines[4].startswith("| oracle-rotation | 0.00 [0.00, 0.00] |")
+    assert lines[5].startswith("| egal-ucb | ")
     with file.open(newline="") as rows:
         played = [row["policy"] for row in csv.DictReader(rows)]
     assert played == ["oracle-rotation"] * 3 + ["egal-ucb"] * 3
@@ -158,7 +161,16 @@ def test_arguments_of_the_environment_are_json_or_words() -> None:
         (["play", IMPROVING, "--agent", "greedy", "--fps", "0"], "`--fps` must be above 0, got 0"),
         (["play", IMPROVING, "--agent", "greedy", "--fps", "nan"], "`--fps` must be above 0"),
         (["play", IMPROVING, "--agent", "greedy", "horizon=0"], "`horizon` must be at least 1"),
-        (["play", IMPROVING, "--agent", "greedy", "colour=1"], "unexpected keyword argument"),
+        (
+            ["play", IMPROVING, "--agent", "greedy", "horizn=1"],
+            "ImprovingBandit-v0 takes the arguments ['horizon', 'horizon_known', 'instance', "
+            "'noise_std', 'num_arms', 'render_reveal', 'validate'], got ['horizn']",
+        ),
+        (["compare", EGAL, "colour=1"], "'objective', 'render_reveal'], got ['colour']"),
+        (
+            ["experiments", "run", "egal-saturation", "users=2,20"],
+            "`users` must be an integer or a list of them, such as [2,20], got '2,20'",
+        ),
         (
             ["play", IMPROVING, "--agent", "hybrid-rising"],
             "`optimum` must be given for 'hybrid-rising'",
@@ -176,6 +188,23 @@ def test_mistakes_are_told(
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+class Stopped(RoundRobin):
+    """Round robin that is stopped with Ctrl-C."""
+
+    def _act(self, observation: Any) -> Any:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("words", [["play", "--agent"], ["compare", "--no-progress", "--agents"]])
+def test_ctrl_c_is_one_line_and_exit_code_130(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_players", {IMPROVING: {"stopped": Stopped}})
+    assert cli.main([words[0], IMPROVING, *words[1:], "stopped"]) == 130
+    out, error = capsys.readouterr()
+    assert (out, error) == ("", f"python -m gym_fairbandits {words[0]}: stopped\n")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,10 @@ def checked_ints(name: str, values: Any, minimum: int = 1) -> tuple[int, ...]:
         TypeError: If it is neither.
         ValueError: If there is none, one is below ``minimum``, or one is there twice.
     """
+    if isinstance(values, str):
+        raise TypeError(
+            f"`{name}` must be an integer or a list of them, such as [2,20], got {values!r}"
+        )
     listed = values if isinstance(values, list | tuple) else [values]
     numbers = tuple(checked_int(name, value, minimum) for value in listed)
     return _distinct(name, numbers)

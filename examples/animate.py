@@ -17,7 +17,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from cli import parse
+from cli import parse, start
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -86,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -1,8 +1,10 @@
-"""A dataclass of arguments as a command line: what every example here starts with."""
+"""What every example here starts with: its arguments, and an end without noise at Ctrl-C."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
@@ -32,3 +34,12 @@ def parse(arguments: type[ArgumentsT], description: str) -> ArgumentsT:
                 option, type=type(default), default=default, help=f"{default} by default"
             )
     return arguments(**vars(parser.parse_args()))
+
+
+def start(main: Callable[[], None]) -> None:
+    """Call ``main``; Ctrl-C ends it with a line and exit code 130."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)

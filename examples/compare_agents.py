@@ -22,7 +22,7 @@ matplotlib.use("Agg")  # writes files; needs no screen
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from cli import parse
+from cli import parse, start
 from tqdm import tqdm
 
 from gym_fairbandits import agents
@@ -234,4 +234,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from cli import parse
+from cli import parse, start
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import Comparison, Entry, Evaluation, compare
@@ -140,4 +140,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

@@ -14,13 +14,13 @@ from typing import Any
 
 import gymnasium as gym
 import torch
-from cli import parse
+from cli import parse, start
 from stable_baselines3 import DQN
 
 import gym_fairbandits  # noqa: F401 - registers the environments
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import Entry, compare
-from gym_fairbandits.experiments.learning import HELD_OUT
+from gym_fairbandits.experiments.learning import EGAL, HELD_OUT
 from gym_fairbandits.wrappers import EnumeratedAssignment
 
 
@@ -54,6 +54,7 @@ def main() -> None:
         learning_starts=1000,
         train_freq=4,
         exploration_fraction=0.5,
+        gamma=EGAL.gamma_unknown,  # episodes are truncated
         seed=arguments.seed,
         device="cpu",
     )
@@ -76,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

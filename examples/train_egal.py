@@ -21,7 +21,7 @@ import matplotlib
 matplotlib.use("Agg")  # writes files; needs no screen
 
 import numpy as np
-from cli import parse
+from cli import parse, start
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import compare
@@ -76,4 +76,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

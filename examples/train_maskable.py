@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium as gym
 import torch
-from cli import parse
+from cli import parse, start
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_util import make_vec_env
 
@@ -22,7 +22,7 @@ import gym_fairbandits  # noqa: F401 - registers the environments
 from gym_fairbandits import agents
 from gym_fairbandits.agents.sb3 import MaskableArmEquivariantPolicy
 from gym_fairbandits.evaluation import Entry, compare
-from gym_fairbandits.experiments.learning import HELD_OUT
+from gym_fairbandits.experiments.learning import EGAL, HELD_OUT
 from gym_fairbandits.wrappers import SequentialAssignment
 
 
@@ -61,7 +61,7 @@ def main() -> None:
         batch_size=800,
         n_epochs=5,
         learning_rate=1e-3,
-        gamma=0.9999,
+        gamma=EGAL.gamma_unknown,  # episodes are truncated
         seed=arguments.seed,
         device="cpu",
     )
@@ -84,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main)

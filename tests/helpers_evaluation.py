@@ -46,8 +46,8 @@ def baselines(env_id: str) -> dict[str, Any]:
 
 def assert_same(actual: Evaluation, expected: Evaluation) -> None:
     """Assert that two evaluations agree in every bit; what is told of them may differ."""
-    values = [{**vars(run), "played": ""} for run in (actual, expected)]
-    assert_identical(*values, "evaluation")
+    given, wanted = ({**vars(run), "played": ""} for run in (actual, expected))
+    assert_identical(given, wanted, "evaluation")
 
 
 def assert_all_same(actual: Comparison, expected: Comparison) -> None:

@@ -23,6 +23,7 @@ from cli import parse, start
 
 from gym_fairbandits import agents
 from gym_fairbandits.evaluation import Comparison, Entry, Evaluation, compare
+from gym_fairbandits.evaluation._intervals import bracketed
 from gym_fairbandits.experiments.learned import HORIZONS, learner, standing
 from gym_fairbandits.experiments.learning import HELD_OUT, PROBLEMS, Problem, trained
 
@@ -78,9 +79,9 @@ def row(label: str, name: str, runs: Sequence[Evaluation]) -> tuple[float, str]:
     own = standing(name, *(np.array([run.episodes[metric] for run in runs]) for metric in metrics))
     # Adding 0.0 turns -0.0 into 0.0.
     mean, low, high = (round(x, 1) + 0.0 for x in (own.regret, *own.interval))
+    interval = bracketed((low, high), "{:.1f}".format)
     seeds = ", ".join(f"{x:.1f}" for x in own.seeds) if len(own.seeds) > 1 else ""
-    regret = f"{mean:.1f} [{low:.1f}, {high:.1f}]"
-    return mean, f"| {label} | {own.told} | {regret} | {own.earned:.1%} | {seeds} |"
+    return mean, f"| {label} | {own.told} | {mean:.1f}{interval} | {own.earned:.1%} | {seeds} |"
 
 
 def table(comparison: Comparison, learned: dict[str, list[Entry]], env_id: str) -> list[str]:

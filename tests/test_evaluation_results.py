@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import pickle
+import tracemalloc
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -38,10 +39,15 @@ def test_differences_are_paired() -> None:
     assert interval == mean_interval(np.array([2.0, 4.0, 1.0, 3.0]))
 
 
-@pytest.mark.parametrize("values", [[2.5], [0.1] * 7, [-3.0, -3.0]])
+@pytest.mark.parametrize("values", [[0.1] * 7, [-3.0, -3.0]])
 def test_the_interval_of_constants_is_a_point(values: list[float]) -> None:
     low, high = mean_interval(np.array(values))
     assert low == high == pytest.approx(values[0], rel=1e-15)
+
+
+@pytest.mark.parametrize("value", [2.5, math.inf, math.nan])
+def test_one_value_has_no_interval(value: float) -> None:
+    assert_array_equal(mean_interval(np.array([value])), [math.nan, math.nan])
 
 
 def test_the_interval_of_two_values_is_all_between_them() -> None:
@@ -59,8 +65,9 @@ def test_intervals_are_quantiles_of_all_resamples(confidence: float, low: int, h
     assert mean_interval(np.array(values, dtype=float), confidence) == (low / 3, high / 3)
 
 
-def test_intervals_equal_scipy_s_and_need_no_luck() -> None:
-    values = np.random.default_rng(3).exponential(size=40)
+@pytest.mark.parametrize("count", [40, 1500])  # resampled at once, and in parts
+def test_intervals_equal_scipy_s_and_need_no_luck(count: int) -> None:
+    values = np.random.default_rng(3).exponential(size=count)
     state = np.random.get_state()  # noqa: NPY002 - must stay as it is
     interval = mean_interval(values)
     assert interval == mean_interval(values.copy())
@@ -81,6 +88,18 @@ def test_intervals_equal_scipy_s_and_need_no_luck() -> None:
     assert run.mean("policy_regret") == values.mean()
 
 
+def test_an_interval_of_many_values_takes_little_memory() -> None:
+    values = np.random.default_rng(0).normal(size=20_000)
+    mean_interval(values[:10])  # imports what it needs
+    tracemalloc.start()
+    try:
+        low, high = mean_interval(values)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    assert high - low == pytest.approx(2 * 1.96 / math.sqrt(20_000), rel=0.1)
+
+
 def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
     rng = np.random.default_rng(0)
     intervals = [mean_interval(rng.normal(5.0, 2.0, 50)) for _ in range(300)]
@@ -98,6 +117,20 @@ def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
 def test_what_is_not_finite_has_no_interval(values: list[float]) -> None:
     mean = float(np.mean(values))
     assert_array_equal(mean_interval(np.array(values)), [mean, mean])
+
+
+def test_one_episode_is_a_number_without_an_interval(plt: Any) -> None:
+    comparison = compare(
+        {"fixed": FixedArm(1)}, IMPROVING, num_episodes=1, checkpoints=(10, 20), **TRAP
+    )
+    # min(n/10, 1) pays 15.5 in 20 steps, 0.1 throughout 2.
+    *_, line = comparison.table(["policy_regret", "competitive_ratio"]).splitlines()
+    assert line == "| fixed | 13.5 | 7.75 |"
+    assert_array_equal(comparison["fixed"].interval("return"), [math.nan, math.nan])
+    assert comparison.difference("fixed", "fixed")[0] == 0.0
+    assert len(comparison.to_pandas()) == 1
+    figure: Any = comparison.plot()
+    figure.canvas.draw()
 
 
 # --- Tables, files and pictures -------------------------------------------------------------------
@@ -155,15 +188,16 @@ def test_table_is_markdown_with_means_and_intervals() -> None:
     ],
 )
 def test_numbers_have_two_decimals_below_ten_and_one_from_there(value: float, shown: str) -> None:
-    comparison = Comparison({"a": made({"policy_regret": [value]})})
-    assert comparison.table().splitlines()[2] == f"| a | {shown} [{shown}, {shown}] |"
+    comparison = Comparison({"a": made({"policy_regret": [value, value]})})
+    interval = "" if math.isnan(value) else f" [{shown}, {shown}]"
+    assert comparison.table().splitlines()[2] == f"| a | {shown}{interval} |"
 
 
 def test_table_shows_only_what_all_policies_have() -> None:
     comparison = Comparison(
         {
-            "gap": made({"policy_regret": [1.5], "max_potential_gap": [0.5]}),
-            "none": made({"policy_regret": [0.25]}),
+            "gap": made({"policy_regret": [1.5, 1.5], "max_potential_gap": [0.5, 0.5]}),
+            "none": made({"policy_regret": [0.25, 0.25]}),
         }
     )
     assert comparison.table() == (

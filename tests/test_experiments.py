@@ -165,6 +165,17 @@ def test_the_slope_of_a_power_law_is_its_exponent() -> None:
     assert high - low < 0.2
 
 
+def test_one_run_has_no_interval(tmp_path: Path) -> None:
+    experiment: Any = tiny("egal-users", num_runs=1)
+    rows = run(experiment, tmp_path, progress=False)  # draws it, too
+    slope, low, high, _ = experiment.slopes(rows)["egal-ucb"]
+    assert np.isfinite(slope)
+    assert np.isnan([low, high]).all()
+    regrets, slopes = experiment.summary(rows).split("\n\n")
+    for line in (*regrets.splitlines()[2:], *slopes.splitlines()[2:]):
+        assert line.endswith(" |  |")
+
+
 def test_a_slope_needs_two_sizes_and_positive_means() -> None:
     with pytest.raises(ValueError, match=r"`sizes` must hold at least two sizes.*got \[2\]"):
         log_slope([2], [[1.0]])

@@ -196,6 +196,21 @@ def test_standings_are_sorted_and_keep_training_seeds_apart() -> None:
     assert "too few" not in experiment.summary(rows)
 
 
+def test_one_episode_is_drawn_without_an_interval() -> None:
+    experiment = Learned.from_settings("quick", **{**TINY, "num_episodes": 1})
+    shared = {"problem": "linear-caps", "training_seed": None, "trained_for": None}
+    rows = [
+        {**shared, "instances": instances, "policy": "greedy", "optimum": 10.0, "reward": 8.0}
+        | {"episode": 0, "regret": 2.0}
+        for instances in ("as trained", "worst case")
+    ]
+    assert all(
+        "| greedy |  | 2 | 80.0% |" in line for line in experiment.summary(rows).split("\n")[2:]
+    )
+    figure = experiment.figure(rows)
+    assert all(np.isfinite(axis.get_xlim()).all() for axis in figure.axes)
+
+
 @pytest.mark.slow
 def test_two_processes_write_the_same_bytes(
     tiny_run: tuple[Path, list[Row]], tmp_path: Path

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gym_fairbandits._rollout import Episodes
-from gym_fairbandits.evaluation._intervals import mean_interval, median_interval
+from gym_fairbandits.evaluation._intervals import bracketed, mean_interval, median_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +85,10 @@ class Evaluation:
         return float(self.episodes[metric].mean())
 
     def interval(self, metric: str) -> tuple[float, float]:
-        """Return a 95 % bootstrap interval of that mean."""
+        """Return a 95 % bootstrap interval of that mean; NaN for a single episode.
+
+        A bit too short for few episodes: see :func:`mean_interval`.
+        """
         return mean_interval(self.episodes[metric])
 
     @property
@@ -281,10 +284,10 @@ def _cell(run: Evaluation, metric: str) -> str:
         return "" if value is None else _number(value)
     values = run.episodes[metric]
     if metric in _MEDIANS:
-        middle, (low, high) = float(np.median(values)), median_interval(values)
+        middle, interval = float(np.median(values)), median_interval(values)
     else:
-        middle, (low, high) = run.mean(metric), run.interval(metric)
-    return f"{_number(middle)} [{_number(low)}, {_number(high)}]"
+        middle, interval = run.mean(metric), run.interval(metric)
+    return _number(middle) + bracketed(interval, _number)
 
 
 def _number(value: float) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_choice, checked_int
+from gym_fairbandits.evaluation._intervals import bracketed
 from gym_fairbandits.experiments._figures import means_by
 from gym_fairbandits.experiments._settings import checked_agents, checked_ints, named_agent
 from gym_fairbandits.experiments.engine import simulate
@@ -151,6 +152,6 @@ class AssignmentExperiment(Experiment):
             (_, (mean,), (low,), (high,)) = means_by(
                 self.series(self.last(rows), **own), "step", "regret"
             )
-            lines.append([*own.values(), mean, f"[{low:.4g}, {high:.4g}]"])
+            lines.append([*own.values(), mean, bracketed((low, high), "{:.4g}".format).strip()])
         columns = [*(["law"] if any(self.laws()) else []), "users", "agent", "regret", "95 %"]
         return markdown(columns, lines)

@@ -44,7 +44,7 @@ class RecordedExperiment(AssignmentExperiment):
     quick: ClassVar[Mapping[str, Any]] = {
         "num_arms": 50,
         "horizon": 15_000,
-        "num_runs": 5,
+        "num_runs": 10,
         "path": SYNTHETIC,
     }
 

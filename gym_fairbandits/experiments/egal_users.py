@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gym_fairbandits.evaluation._intervals import CONFIDENCE, RESAMPLES
+from gym_fairbandits.evaluation._intervals import CONFIDENCE, RESAMPLES, bracketed
 from gym_fairbandits.experiments._figures import BOUND, look, means_by, panels
 from gym_fairbandits.experiments._two_level import TwoLevelExperiment
 from gym_fairbandits.experiments.runner import Row, markdown
@@ -30,7 +31,7 @@ def log_slope(
 
     Returns:
         The slope, a 95 % bootstrap interval of it (samples of a size are redrawn among
-        themselves), and the logarithm of the line at size 1.
+        themselves; NaN if a size has only one), and the logarithm of the line at size 1.
 
     Raises:
         ValueError: If there are fewer than two sizes, or a mean is not positive.
@@ -43,6 +44,8 @@ def log_slope(
         raise ValueError(f"`samples` must have positive means for logarithms, got {means.tolist()}")
     places = np.log(np.asarray(sizes, dtype=np.float64))
     slope, level = np.polyfit(places, np.log(means), 1)
+    if min(map(len, columns)) < 2:
+        return float(slope), math.nan, math.nan, float(level)
     rng = np.random.default_rng(0)
     redrawn = np.stack(
         [rng.choice(values, (RESAMPLES, len(values))).mean(axis=1) for values in columns]
@@ -90,7 +93,7 @@ class EgalUsers(TwoLevelExperiment):
     def summary(self, rows: Sequence[Row]) -> str:
         """Return the regrets at the end, and the slopes."""
         lines = [
-            [agent, slope, f"[{low:.3f}, {high:.3f}]"]
+            [agent, slope, bracketed((low, high), "{:.3f}".format).strip()]
             for agent, (slope, low, high, _) in self.slopes(rows).items()
         ]
         slopes = markdown(["agent", "slope of log regret over log U", "95 %"], lines)
@@ -109,7 +112,8 @@ class EgalUsers(TwoLevelExperiment):
             label = agent
             if agent in slopes:
                 slope, low_slope, high_slope, level = slopes[agent]
-                label = f"{agent}: slope {slope:.2f} [{low_slope:.2f}, {high_slope:.2f}]"
+                interval = bracketed((low_slope, high_slope), "{:.2f}".format)
+                label = f"{agent}: slope {slope:.2f}{interval}"
                 fitted = np.exp(level) * np.array(users, dtype=float) ** slope
                 axis.plot(users, fitted, color=style["color"], linewidth=1)
             axis.errorbar(users, means, yerr=errors, capsize=3, label=label, **style)

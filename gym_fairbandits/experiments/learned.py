@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from gym_fairbandits._checks import checked_int
 from gym_fairbandits.agents import agent_class, knowledge, make, ready
 from gym_fairbandits.evaluation import Entry, evaluate, mean_interval
+from gym_fairbandits.evaluation._intervals import bracketed
 from gym_fairbandits.experiments._figures import panels, share_legend
 from gym_fairbandits.experiments._settings import checked_agents, checked_choices
 from gym_fairbandits.experiments.learning import HELD_OUT, PROBLEMS, TRAINED, Recipe, train
@@ -45,7 +46,7 @@ class Standing(NamedTuple):
         policy: Its name.
         told: What it is told that the papers' learners are not.
         regret: The mean policy regret over episodes, and over training seeds if there are several.
-        interval: A 95 % bootstrap interval of that mean over the episodes.
+        interval: A 95 % bootstrap interval of that mean over the episodes; NaN for one episode.
         earned: The share of the optimum.
         seeds: The mean regret of each training seed; one number for a baseline.
     """
@@ -254,7 +255,7 @@ class Learned(Experiment):
         for (problem, instances), policies in self.standings(rows).items():
             for own in policies:
                 learned = own.policy in self._learners()
-                regret = f"{own.regret:.4g} [{own.interval[0]:.4g}, {own.interval[1]:.4g}]"
+                regret = f"{own.regret:.4g}{bracketed(own.interval, '{:.4g}'.format)}"
                 lines.append(
                     [
                         PROBLEMS[problem].heading(instances),
@@ -303,7 +304,8 @@ class Learned(Experiment):
         axis.set_yticks(range(len(names)), names, fontsize="small")
         axis.set_ylim(len(names) - 0.5, -0.5)
         axis.set_xscale("symlog", linthresh=1)
-        reached = [x for own in policies for x in (*own.interval, *own.seeds)]
+        numbers = [x for own in policies for x in (*own.interval, *own.seeds)]
+        reached = [x for x in numbers if np.isfinite(x)]  # one episode has no interval
         axis.set_xlim(min(-0.1, 1.4 * min(reached)), max(1.0, 1.4 * max(reached)))
         axis.set_xlabel("policy regret [95 %], log scale above 1")
 

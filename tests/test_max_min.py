@@ -288,7 +288,7 @@ def test_what_is_not_known_exactly_is_an_error_and_not_a_number() -> None:
     env.reset(seed=0)
     for _ in range(8):
         env.step(np.arange(7))
-    message = r"`benchmark=\"exact\"` must be used at sizes .* 7 users, 30 arms and 9 steps"
+    message = r"`exact_optimal_return` .* at sizes .* 7 users, 30 arms and 9 steps"
     with pytest.raises(ValueError, match=message):
         env.step(np.arange(7))
     assert env.unwrapped.optimal_return() > env.unwrapped.expected_return()

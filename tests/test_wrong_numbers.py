@@ -83,6 +83,7 @@ CALLS: list[Call] = [
         instances.egal_lower_bound,
         {"num_users": 2, "num_arms": 10, "steps": 1000, "boosted": [3, 4]},
     ),
+    (instances.lower_bound_gap, {"num_users": 2, "num_arms": 10, "steps": 1000}),
     (instances.improving_lower_bound, {"num_arms": 10, "steps": 1000, "late": 2}),
     (instances.random_bernoulli, {"rng": RNG, "num_arms": 3}),
     (instances.random_concave, {"rng": RNG, "num_arms": 3}),

@@ -25,6 +25,7 @@ from gym_fairbandits.spaces import Assignment
 __all__ = ["EgalProblem", "EgalRecord", "Varied", "first_users", "objective_value"]
 
 OBJECTIVES = ("egalitarian", "utilitarian")
+_EXACT = '`exact_optimal_return` (`benchmark="exact"` of the wrappers)'
 
 
 def objective_value(user_totals: Floats, objective: str) -> Any:
@@ -175,10 +176,7 @@ class EgalRecord:
                 not exact.
         """
         if self.varied is not None:
-            raise ValueError(
-                'the exact optimum (`exact_optimal_return`, `benchmark="exact"`) must be asked of '
-                "arms whose means do not vary: of others it is not known"
-            )
+            raise ValueError(f"{_EXACT} must be used with arms whose means do not vary")
         if self.objective == "utilitarian":
             return self.optimal_return(steps)
         num_users = self.counts.shape[1]
@@ -190,7 +188,7 @@ class EgalRecord:
             best = max_min_assignment(self.means[row], num_users, length, self.capacity)
             if not best.exact:
                 raise ValueError(
-                    f'`benchmark="exact"` must be used at sizes where the optimum can be found: '
+                    f"{_EXACT} must be used at sizes where the optimum can be found: "
                     f"of {num_users} users, {self.means.shape[1]} arms and {length} steps it is "
                     f"only known to lie in [{best.lower}, {best.upper}]"
                 )

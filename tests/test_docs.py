@@ -23,6 +23,7 @@ from gym_fairbandits import agents
 from gym_fairbandits.agents import registry
 from gym_fairbandits.arms import base as arms_base
 from gym_fairbandits.curves import base as curves_base
+from gym_fairbandits.experiments.learning import EGAL, IMPROVING
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -122,6 +123,30 @@ def test_sources_name_every_agent_once() -> None:
     first_cells = [line.split("|")[1] for line in sources.splitlines() if line.startswith("| `")]
     named = [name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)]
     assert sorted(named) == sorted(agents.available())
+
+
+def test_the_table_of_hyperparameters_is_that_of_the_recipes() -> None:
+    recipes = (IMPROVING, EGAL)
+    rows = {
+        "wrapper": [
+            ", ".join(f"`{wrapper.__name__}`" for wrapper in recipe.wrappers) or "none"  # type: ignore[attr-defined]
+            for recipe in recipes
+        ],
+        "decisions in all": [recipe.total_steps for recipe in recipes],
+        "environments side by side": [recipe.num_envs for recipe in recipes],
+        **{
+            f"`{name}`{', falling to 0' * (name == 'learning_rate')}": [
+                recipe.settings[name] for recipe in recipes
+            ]
+            for name in IMPROVING.settings
+        },
+        "`gamma`, horizon unknown": [recipe.gamma_unknown for recipe in recipes],
+        "`gamma`, horizon known": [recipe.gamma for recipe in recipes],
+    }
+    assert IMPROVING.settings.keys() == EGAL.settings.keys()
+    lines = [f"| {name} | {' | '.join(map(str, values))} |" for name, values in rows.items()]
+    page = (DOCS / "learned_agents.md").read_text(encoding="utf-8")
+    assert "\n".join(["| --- | ---: | ---: |", *lines, ""]) in page
 
 
 # --- The site ------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ pytest.importorskip("sb3_contrib")
 from sb3_contrib import MaskablePPO  # noqa: E402
 from stable_baselines3 import A2C, PPO  # noqa: E402
 from stable_baselines3.common.callbacks import EvalCallback  # noqa: E402
+from stable_baselines3.common.evaluation import evaluate_policy  # noqa: E402
 from stable_baselines3.common.monitor import Monitor  # noqa: E402
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize  # noqa: E402
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize  # noqa: E402
 
 from gym_fairbandits.agents import Greedy, OracleArm, RoundRobin  # noqa: E402
 from gym_fairbandits.agents.sb3 import (  # noqa: E402
@@ -240,7 +241,7 @@ def test_the_adapter_refuses_other_resets_and_answers_oracles() -> None:
     seen = envs.reset()
     assert OracleArm(envs).act(seen).tolist() == envs.env_method("optimal_arm")
     assert envs.get_attr("horizon", [0, 2]) == [6, 6]
-    assert envs.env_is_wrapped(Monitor) == [True] * 3
+    assert envs.env_is_wrapped(Monitor) == [False] * 3
     with pytest.raises(NotImplementedError, match="no own attributes"):
         envs.set_attr("horizon", 3)
     envs.close()
@@ -254,6 +255,22 @@ def test_the_adapter_takes_assignments_in_a_wrapper_that_can_be_learned_only() -
         wrapped = wrapper(native)
         assert BanditVecEnv(wrapped).action_space == wrapped.single_action_space
         PPO("MultiInputPolicy", BanditVecEnv(wrapped), **QUICK).learn(48)
+
+
+def test_vec_monitor_around_the_adapter_logs_the_regret_without_a_warning(tmp_path: Path) -> None:
+    native = gym.make_vec(IMPROVING, num_envs=2, num_arms=3, horizon=6, autoreset_mode="SameStep")
+    adapted = BanditVecEnv(VectorPolicyRegret(native))
+    envs = VecMonitor(adapted, str(tmp_path / "run"), info_keywords=("policy_regret",))
+    model = PPO(ArmEquivariantPolicy, envs, n_steps=6, batch_size=12, seed=0, device="cpu")
+    model.learn(24)
+    assert model.ep_info_buffer is not None
+    regrets = [episode["policy_regret"] for episode in model.ep_info_buffer]
+    assert len(regrets) == 4
+    lines = (tmp_path / "run.monitor.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == "r,l,t,policy_regret"
+    assert [float(line.split(",")[3]) for line in lines[2:]] == regrets
+    evaluate_policy(model, envs, n_eval_episodes=2)
+    envs.close()
 
 
 def test_vec_normalize_and_eval_callback_run_around_it(tmp_path: Path) -> None:

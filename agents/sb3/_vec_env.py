@@ -9,7 +9,6 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
-from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 __all__ = ["BanditVecEnv"]
@@ -23,7 +22,8 @@ class BanditVecEnv(VecEnv):
     Many rows in one process, in NumPy arrays: rollouts cost a fraction of those of a
     ``DummyVecEnv``. Infos of rows that ended hold ``terminal_observation``,
     ``TimeLimit.truncated``, the flat metrics of ``wrappers.vector.PolicyRegret`` if it is around
-    the environment, and ``episode`` as ``Monitor`` writes it.
+    the environment, and ``episode`` as ``Monitor`` writes it. A ``VecMonitor`` around it writes a
+    file; ``evaluate_policy`` asks for one.
     """
 
     def __init__(self, envs: VectorEnv[Any, Any, NDArray[Any]]) -> None:
@@ -127,5 +127,5 @@ class BanditVecEnv(VecEnv):
         return [values[row] for row in rows]
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """Return whether rows report like that wrapper: they do like ``Monitor``."""
-        return [issubclass(Monitor, wrapper_class)] * len(self._rows(indices))
+        """Return False for each row: so `VecMonitor` around it has nothing to warn of."""
+        return [False] * len(self._rows(indices))

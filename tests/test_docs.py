@@ -127,9 +127,9 @@ def test_sources_name_every_agent_once() -> None:
 
 def test_the_table_of_hyperparameters_is_that_of_the_recipes() -> None:
     recipes = (IMPROVING, EGAL)
-    rows = {
+    rows: dict[str, list[Any]] = {
         "wrapper": [
-            ", ".join(f"`{wrapper.__name__}`" for wrapper in recipe.wrappers) or "none"  # type: ignore[attr-defined]
+            ", ".join(f"`{wrapper.__name__}`" for wrapper in recipe.wrappers) or "none"
             for recipe in recipes
         ],
         "decisions in all": [recipe.total_steps for recipe in recipes],

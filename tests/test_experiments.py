@@ -72,7 +72,10 @@ def test_regret_is_exactly_zero_where_there_are_as_many_users_as_arms(tmp_path: 
     full = [row for row in rows if row["num_users"] == 4]
     assert len(full) == 6
     assert {row["regret"] for row in full} == {0.0}
-    assert {row["bound"] for row in full} == {0.0}
+    bounded = {(row["agent"], row["bound"]) for row in full}
+    assert bounded == {("egal-ucb", 0.0), ("egal-thompson", None), ("oracle-rotation", None)}
+    table = pl.read_csv(tmp_path / "results.csv")
+    assert set(table.filter(pl.col("bound").is_not_null())["agent"]) == {"egal-ucb"}
     fewer = {row["agent"]: row["regret"] for row in rows if row["num_users"] == 2}
     assert fewer["oracle-rotation"] == 0.0
     assert fewer["egal-ucb"] > 0
@@ -105,6 +108,39 @@ def test_figures_of_synthetic_ratings_in_an_inner_folder_say_so(tmp_path: Path) 
     rows = run(experiment, tmp_path / "run", progress=False)
     title = experiment.figure(rows).get_suptitle()
     assert title.endswith("SYNTHETIC data, not the real ones")
+
+
+@pytest.mark.parametrize(
+    ("name", "agents", "labels"),
+    [
+        (
+            "late-bloomer",
+            "greedy,horizon-aware-improving,oracle-arm",
+            ["greedy", "horizon-aware-improving (horizon)", "oracle-arm (instance)"],
+        ),
+        (
+            "improving-ratio",
+            "greedy,random-round-robin",
+            ["greedy", "random-round-robin (horizon)"],
+        ),
+        ("improving-potential", "greedy,oracle-arm", ["greedy", "oracle-arm (instance)"]),
+        ("egal-users", "egal-ucb,egal-moss", ["egal-ucb", "egal-moss (horizon)"]),
+        ("egal-saturation", "egal-ucb,egal-moss", ["egal-ucb", "egal-moss (horizon)"]),
+        ("egal-synthetic", "egal-ucb,egal-moss", ["egal-ucb", "egal-moss (horizon)"]),
+    ],
+)
+def test_tables_and_legends_say_what_agents_are_told(
+    name: str, agents: str, labels: list[str], tmp_path: Path
+) -> None:
+    experiment = tiny(name, agents=agents)
+    rows = run(experiment, tmp_path, progress=False)
+    figure = experiment.figure(rows)
+    legends = [*figure.legends, *(axis.get_legend() for axis in figure.axes)]
+    drawn = [text.get_text() for legend in legends if legend for text in legend.get_texts()]
+    series = [text.partition(": slope")[0].rpartition("U = 3, ")[2] for text in drawn]
+    for label in labels:
+        assert f"| {label} |" in experiment.summary(rows)
+        assert label in series
 
 
 def test_algorithm_1_loses_the_known_19_75_to_the_late_bloomer(tmp_path: Path) -> None:

@@ -13,13 +13,19 @@ from numpy.typing import NDArray
 from gym_fairbandits._checks import checked_choice, checked_int
 from gym_fairbandits.evaluation._intervals import bracketed
 from gym_fairbandits.experiments._figures import means_by
-from gym_fairbandits.experiments._settings import checked_agents, checked_ints, named_agent
+from gym_fairbandits.experiments._settings import (
+    checked_agents,
+    checked_ints,
+    labelled,
+    named_agent,
+)
 from gym_fairbandits.experiments.engine import simulate
 from gym_fairbandits.experiments.runner import Experiment, Row, Task, markdown
 
 __all__ = ["AssignmentExperiment"]
 
 ENV_ID = "EgalAssign-v0"
+BOUNDED = "egal-ucb"  # the agent that the paper's bounds are about
 ROUNDING = 1e-12  # regret below this share of the optimum is none
 
 
@@ -35,7 +41,8 @@ class AssignmentExperiment(Experiment):
     A row is what one agent lost in one run up to one step, ``regret`` and ``realized_regret``:
     T mu* / U minus the least that any user had of the expected rewards of the arms assigned, or
     of the rewards themselves. The latter is higher by the chance in rewards; the paper's regret,
-    which takes expectations first, is the former for agents that rotate.
+    which takes expectations first, is the former for agents that rotate. ``bound`` is empty but
+    for EgalUCB: the theorems are about no other agent.
 
     Attributes:
         seed: Of the first run.
@@ -126,7 +133,7 @@ class AssignmentExperiment(Experiment):
                 "step": step,
                 "regret": float(regrets[run, place]),
                 "realized_regret": float(runs.realized_regret[run, place]),
-                "bound": self.bound(num_users, step),
+                "bound": self.bound(num_users, step) if agent == BOUNDED else None,
             }
             for run in range(self.num_runs)
             for place, step in enumerate(steps)
@@ -134,7 +141,7 @@ class AssignmentExperiment(Experiment):
 
     def label(self, num_users: int, agent: str) -> str:
         """Return what a legend calls a series: agents only where there are several."""
-        return f"U = {num_users}" + (f", {agent}" if len(self.agents) > 1 else "")
+        return f"U = {num_users}" + (f", {labelled(agent)}" if len(self.agents) > 1 else "")
 
     def last(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows of the last step."""
@@ -152,6 +159,7 @@ class AssignmentExperiment(Experiment):
             (_, (mean,), (low,), (high,)) = means_by(
                 self.series(self.last(rows), **own), "step", "regret"
             )
+            own["agent"] = labelled(own["agent"])
             lines.append([*own.values(), mean, bracketed((low, high), "{:.4g}".format).strip()])
         columns = [*(["law"] if any(self.laws()) else []), "users", "agent", "regret", "95 %"]
         return markdown(columns, lines)

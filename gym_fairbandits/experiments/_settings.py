@@ -9,7 +9,15 @@ from typing import Any
 from gym_fairbandits import agents
 from gym_fairbandits._checks import checked_choice, checked_int
 
-__all__ = ["checked_agents", "checked_choices", "checked_ints", "named_agent", "split_names"]
+__all__ = [
+    "checked_agents",
+    "checked_choices",
+    "checked_ints",
+    "known_to",
+    "labelled",
+    "named_agent",
+    "split_names",
+]
 
 
 def checked_ints(name: str, values: Any, minimum: int = 1) -> tuple[int, ...]:
@@ -60,6 +68,17 @@ def checked_agents(names: Any, *env_ids: str) -> tuple[str, ...]:
         if name not in ready:
             raise ValueError(f"`agents` must be among {sorted(ready)}, got {name!r}")
     return _distinct("agents", tuple(listed))
+
+
+def known_to(agent: str) -> str:
+    """Return what an agent is told that the papers' learners are not; "" if nothing."""
+    return ", ".join(agents.knowledge(agents.agent_class(agent)))
+
+
+def labelled(agent: str) -> str:
+    """Return what tables and legends call an agent: its name, in brackets what it is told."""
+    known = known_to(agent)
+    return f"{agent} ({known})" if known else agent
 
 
 def split_names(names: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ class TwoLevelExperiment(AssignmentExperiment):
 
     num_checkpoints: int = 1
 
-    bound_label: ClassVar[str] = "minimum of Theorems 1 and 2"
+    bound_label: ClassVar[str] = "EgalUCB, minimum of Theorems 1 and 2"
 
     def instance(self, law: str, num_users: int) -> Any:
         """Return the arms of two levels."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gym_fairbandits.experiments._figures import BOUND, banded, look, panels
+from gym_fairbandits.experiments._settings import labelled
 from gym_fairbandits.experiments._two_level import TwoLevelExperiment
 from gym_fairbandits.experiments.runner import Row
 
@@ -38,7 +39,9 @@ class EgalSaturation(TwoLevelExperiment):
         for number, agent in enumerate(self.agents):
             own = self.series(self.last(rows), agent=agent)
             style = look(number, number)
-            banded((linear, logarithmic), own, "num_users", "regret", label=agent, **style)
+            banded(
+                (linear, logarithmic), own, "num_users", "regret", label=labelled(agent), **style
+            )
         bounds = [self.bound(num_users, self.horizon) for num_users in self.users]
         logarithmic.plot(self.users, bounds, linestyle=":", label=self.bound_label, **BOUND)
         logarithmic.set_yscale("symlog", linthresh=1)

@@ -69,10 +69,11 @@ class EgalSynthetic(AssignmentExperiment):
                     label = self.label(num_users, agent)
                     style = {**look(color, line), "marker": None}
                     banded(axes[:, column], own, "step", "regret", label=label, **style)
-                bound = [(row["step"], row["bound"]) for row in own if row["run"] == 0]
-                axes[1, column].plot(*zip(*bound, strict=True), **{**BOUND, "color": f"C{color}"})
+                steps = self.checkpoints(num_users)
+                bounds = [self.bound(num_users, step) for step in steps]
+                axes[1, column].plot(steps, bounds, **{**BOUND, "color": f"C{color}"})
             axes[0, column].set(title=LAWS[law][0], xlabel="steps", ylabel="regret", ylim=(0, None))
             axes[1, column].set(xlabel="steps", ylabel="regret", xscale="log", yscale="log")
-            axes[1, column].set_title("thin lines: Theorem 2", fontsize="small")
+            axes[1, column].set_title("thin lines: Theorem 2, EgalUCB", fontsize="small")
         share_legend(figure, axes[0], columns=len(self.users))
         return figure

@@ -11,6 +11,7 @@ import numpy as np
 
 from gym_fairbandits.evaluation._intervals import CONFIDENCE, RESAMPLES, bracketed
 from gym_fairbandits.experiments._figures import BOUND, look, means_by, panels
+from gym_fairbandits.experiments._settings import labelled
 from gym_fairbandits.experiments._two_level import TwoLevelExperiment
 from gym_fairbandits.experiments.runner import Row, markdown
 
@@ -93,7 +94,7 @@ class EgalUsers(TwoLevelExperiment):
     def summary(self, rows: Sequence[Row]) -> str:
         """Return the regrets at the end, and the slopes."""
         lines = [
-            [agent, slope, bracketed((low, high), "{:.3f}".format).strip()]
+            [labelled(agent), slope, bracketed((low, high), "{:.3f}".format).strip()]
             for agent, (slope, low, high, _) in self.slopes(rows).items()
         ]
         slopes = markdown(["agent", "slope of log regret over log U", "95 %"], lines)
@@ -109,11 +110,11 @@ class EgalUsers(TwoLevelExperiment):
             users, means, low, high = means_by(own, "num_users", "regret")
             style = {**look(number), "linestyle": "none"}
             errors = np.abs(np.array([low, high]) - np.array(means))
-            label = agent
+            label = labelled(agent)
             if agent in slopes:
                 slope, low_slope, high_slope, level = slopes[agent]
                 interval = bracketed((low_slope, high_slope), "{:.2f}".format)
-                label = f"{agent}: slope {slope:.2f}{interval}"
+                label += f": slope {slope:.2f}{interval}"
                 fitted = np.exp(level) * np.array(users, dtype=float) ** slope
                 axis.plot(users, fitted, color=style["color"], linewidth=1)
             axis.errorbar(users, means, yerr=errors, capsize=3, label=label, **style)

@@ -12,7 +12,7 @@ import numpy as np
 from gym_fairbandits._checks import checked_float, checked_int
 from gym_fairbandits.agents import Agent
 from gym_fairbandits.experiments._figures import banded, look, means_by, panels, share_legend
-from gym_fairbandits.experiments._settings import checked_agents, named_agent
+from gym_fairbandits.experiments._settings import checked_agents, labelled, named_agent
 from gym_fairbandits.experiments.runner import Experiment, Row, Task, markdown
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ImprovingPotential(Experiment):
                 means_by(last, "step", name)[1][0]
                 for name in ("max_potential_gap", "mean_potential_gap", "near")
             )
-            lines.append([agent, largest, mean, near])
+            lines.append([labelled(agent), largest, mean, near])
         columns = [
             "agent",
             "largest gap",
@@ -125,7 +125,7 @@ class ImprovingPotential(Experiment):
         for number, agent in enumerate(self.agents):
             own = [row for row in rows if row["agent"] == agent]
             style = {**look(number, number), "marker": None}
-            banded([gaps], own, "step", "max_potential_gap", label=agent, **style)
+            banded([gaps], own, "step", "max_potential_gap", label=labelled(agent), **style)
             banded([shares], own, "step", "near", **style)
         gaps.set(xlabel="steps", ylabel="largest gap to potential", xscale="log", ylim=(0, None))
         shares.set(

@@ -15,6 +15,7 @@ from gym_fairbandits.experiments._settings import (
     checked_agents,
     checked_choices,
     checked_ints,
+    labelled,
     named_agent,
 )
 from gym_fairbandits.experiments.against import late_bloomer_against
@@ -149,7 +150,7 @@ class ImprovingRatio(Experiment):
         """Return the ratios: a line per family and agent, a column per number of arms."""
         ratios = self.ratios(rows)
         lines = [
-            [family, agent, *(ratios[family, number, agent] for number in self.arms)]
+            [family, labelled(agent), *(ratios[family, number, agent] for number in self.arms)]
             for family in self.families
             for agent in self.agents
         ]
@@ -180,7 +181,7 @@ class ImprovingRatio(Experiment):
         for axis, family in zip(axes, self.families, strict=True):
             for number, agent in enumerate(self.agents):
                 values = [ratios[family, num_arms, agent] for num_arms in self.arms]
-                axis.plot(self.arms, values, label=agent, **look(number, number))
+                axis.plot(self.arms, values, label=labelled(agent), **look(number, number))
             for label, line, values in (*([lower[family]] if family in lower else []), upper):
                 axis.plot(self.arms, values, linestyle=line, label=label, **BOUND)
             axis.set_xscale("log", base=2)

@@ -11,7 +11,12 @@ import numpy as np
 from gym_fairbandits._checks import checked_int
 from gym_fairbandits.curves import Curve
 from gym_fairbandits.experiments._figures import BOUND, banded, look, means_by, panels, share_legend
-from gym_fairbandits.experiments._settings import checked_agents, checked_ints, named_agent
+from gym_fairbandits.experiments._settings import (
+    checked_agents,
+    checked_ints,
+    labelled,
+    named_agent,
+)
 from gym_fairbandits.experiments.engine import simulate
 from gym_fairbandits.experiments.runner import Experiment, Row, Task, markdown
 from gym_fairbandits.instances import early_vs_late
@@ -119,7 +124,7 @@ class LateBloomer(Experiment):
         lines = []
         for agent in self.agents:
             own = [row for row in rows if row["agent"] == agent and row["ramp"] in shown]
-            lines.append([agent, *means_by(own, "ramp", "regret_share")[1]])
+            lines.append([labelled(agent), *means_by(own, "ramp", "regret_share")[1]])
         return markdown(["agent: regret / OPT", *(f"ramp {ramp}" for ramp in shown)], lines)
 
     def figure(self, rows: Sequence[Row]) -> Figure:
@@ -142,7 +147,7 @@ class LateBloomer(Experiment):
         for number, agent in enumerate(self.agents):
             own = [row for row in rows if row["agent"] == agent and row["tau"] is not None]
             style = look(number, number)
-            banded([losses], own, "tau", "regret_share", label=agent, **style)
+            banded([losses], own, "tau", "regret_share", label=labelled(agent), **style)
         losses.axvline(self.horizon, **BOUND, linestyle=":")
         losses.annotate(
             "T",

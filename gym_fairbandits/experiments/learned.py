@@ -14,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gym_fairbandits._checks import checked_int
-from gym_fairbandits.agents import agent_class, knowledge, make, ready
+from gym_fairbandits.agents import make, ready
 from gym_fairbandits.evaluation import Entry, evaluate, mean_interval
 from gym_fairbandits.evaluation._intervals import bracketed
 from gym_fairbandits.experiments._figures import panels, share_legend
-from gym_fairbandits.experiments._settings import checked_agents, checked_choices
+from gym_fairbandits.experiments._settings import (
+    checked_agents,
+    checked_choices,
+    known_to,
+    labelled,
+)
 from gym_fairbandits.experiments.learning import HELD_OUT, PROBLEMS, TRAINED, Recipe, train
 from gym_fairbandits.experiments.runner import Experiment, Row, Task, check_extra, markdown
 
@@ -80,7 +85,7 @@ def told(policy: str) -> str:
     """Return what a learner or a baseline is told that the papers' learners are not."""
     if policy in map(learner, HORIZONS):
         return "horizon" if policy == learner("known") else ""
-    return ", ".join(knowledge(agent_class(policy)))
+    return known_to(policy)
 
 
 # --- The experiment -----------------------------------------------------------------------------
@@ -299,8 +304,7 @@ class Learned(Experiment):
             else:
                 marker, label = "o", "baselines; in brackets what one is told"
             axis.plot(own.regret, place, marker, markersize=4, label=label, **style)
-            says_more = own.told and not learned  # the name of PPO says it
-            names.append(f"{own.policy} ({own.told})" if says_more else own.policy)
+            names.append(own.policy if learned else labelled(own.policy))  # PPO's name says it
         axis.set_yticks(range(len(names)), names, fontsize="small")
         axis.set_ylim(len(names) - 0.5, -0.5)
         axis.set_xscale("symlog", linthresh=1)

@@ -338,7 +338,7 @@ def _egal(canvas: _Canvas, scene: EgalScene) -> None:
     _label(canvas, "arm", _HALF, _HEAD)
     _label(canvas, "mean reward", _MEAN, _HEAD)
     _label(canvas, "pulls", _COUNT, _HEAD, "right")
-    _label(canvas, "users now", _USERS, _HEAD)
+    _label(canvas, "now: user", _USERS, _HEAD)
     for user, top in _tops(canvas, scene.users, scene.user_gap):
         _user_total(canvas, user, scene.total_axis, top)
     for arm, top in _tops(canvas, scene.arms, scene.arm_gap):
@@ -347,7 +347,7 @@ def _egal(canvas: _Canvas, scene: EgalScene) -> None:
     _write_gap(canvas, scene.arm_gap, _HALF, WIDTH - _HALF - _MARGIN)
     foot = canvas.height - 18
     _label(canvas, f"arrow and hatching: worst off; bars {scene.total_axis.span}", _MARGIN, foot)
-    legend = f"bars {scene.mean_axis.span}"
+    legend = f"bars {scene.mean_axis.span}; green: now"
     if any(arm.true_mean is not None for arm in scene.arms):
         legend += "; black line: the true mean"
     _label(canvas, legend, _HALF, foot)

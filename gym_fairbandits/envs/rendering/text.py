@@ -99,7 +99,7 @@ def _cell(arm: ArmCurve, column: int, scene: ImprovingScene) -> str:
 def _egal(scene: EgalScene) -> list[str]:
     left = [f"  {'user':>5} {'total':<{_TOTAL_BAR + 11}}{'on arm':>6}"]
     left += _rows(scene.users, scene.user_gap, lambda user: _user_total(user, scene.total_axis))
-    right = [f"  {'arm':>5} {'mean reward':<{_MEAN_BAR + 11}}{'pulls':>9} users now"]
+    right = [f"  {'arm':>5} {'mean reward':<{_MEAN_BAR + 11}}{'pulls':>9} now: user"]
     right += _rows(scene.arms, scene.arm_gap, lambda arm: _arm_estimate(arm, scene.mean_axis))
     height = max(len(left), len(right))
     left += [""] * (height - len(left))

@@ -7,7 +7,8 @@ holds by construction. Writes `model.zip`, `episodes.csv` and `regret.png` into 
     python examples/train_egal.py
     python examples/train_egal.py --instance gaussian --horizon-known
 
-On truncation and `--horizon-known` see `train_improving.py`.
+`--total-steps` is rounded up to whole rollouts of 3200. On truncation and `--horizon-known` see
+`train_improving.py`.
 """
 
 from __future__ import annotations

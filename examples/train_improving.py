@@ -6,6 +6,8 @@ minutes on one core; needs the extra `sb3`::
     python examples/train_improving.py
     python examples/train_improving.py --instance random_concave --horizon-known
 
+PPO learns from whole rollouts, here of 6400 steps: `--total-steps` is rounded up to these.
+
 Without `--horizon-known` episodes are *truncated*: Stable-Baselines3 then bootstraps, it adds the
 value of the last observation as if the episode went on, which is what a learner that must not
 know the horizon should believe. With it they *terminate*: the horizon is part of the problem and

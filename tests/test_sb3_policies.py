@@ -31,6 +31,7 @@ from gym_fairbandits.agents.sb3 import (  # noqa: E402
 )
 from gym_fairbandits.curves import LinearCap  # noqa: E402
 from gym_fairbandits.evaluation import compare, evaluate  # noqa: E402
+from gym_fairbandits.experiments.learning import Recipe, train  # noqa: E402
 from gym_fairbandits.wrappers import (  # noqa: E402
     PolicyRegret,
     RankedAssignment,
@@ -298,6 +299,15 @@ def test_vec_normalize_and_eval_callback_run_around_it(tmp_path: Path) -> None:
     assert (tmp_path / "evaluations.npz").exists()
     result = evaluate(model, IMPROVING, num_episodes=4, num_arms=3, horizon=6)
     assert np.isfinite(result.episodes["policy_regret"]).all()
+
+
+def test_the_bar_of_a_training_ends_where_the_training_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = {"n_steps": 4, "batch_size": 8, "n_epochs": 1, "learning_rate": 1e-3}
+    recipe = Recipe(IMPROVING, total_steps=10, num_envs=2, settings=settings)
+    assert train(recipe, 0, num_arms=3, horizon=4).num_timesteps == 16
+    assert "16.0/16.0" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -199,7 +199,7 @@ def train(
         recipe: How to learn.
         seed: Seeds networks, actions and environments.
         total_steps: Decisions of the learner; 0 for the recipe's own number. It learns from whole
-            rollouts, so it may take a few more.
+            rollouts of ``num_envs * n_steps`` decisions, so it may take up to one more.
         progress: Whether to show a bar, on standard error.
         **env_kwargs: Arguments of the environment.
 
@@ -228,7 +228,9 @@ def train(
         **{**recipe.settings, "learning_rate": lambda left: rate * left if left > -0.05 else 0.0},
     )
     label = f"{recipe.env_id}, seed {seed}"
-    with tqdm(total=steps, desc=label, unit="step", unit_scale=True, disable=not progress) as bar:
+    rollout = recipe.num_envs * model.n_steps
+    whole = -(-steps // rollout) * rollout
+    with tqdm(total=whole, desc=label, unit="step", unit_scale=True, disable=not progress) as bar:
 
         def advance(_locals: dict[str, Any], _globals: dict[str, Any]) -> bool:
             bar.update(model.num_timesteps - bar.n)

@@ -78,7 +78,12 @@ def main() -> None:
         "ImprovingBandit", env_config={"horizon": 100, "num_arms": 5, "horizon_known": True}
     )
     config.env_runners(num_env_runners=0)  # in this process: two cores are enough
-    config.training(gamma=0.9999, train_batch_size_per_learner=1000, minibatch_size=250, num_epochs=4)
+    config.training(
+        gamma=0.9999,  # the horizon is known
+        train_batch_size_per_learner=1000,
+        minibatch_size=250,
+        num_epochs=4,
+    )
     algorithm = config.build_algo()
     for iteration in range(3):
         result = algorithm.train()

@@ -280,9 +280,6 @@ def _actor(plan: Plan, rows: _Native | _Wrapped, seeds: list[int]) -> Callable[[
         if not plan.is_factory:  # agents remember: chunks in other threads need their own
             policy = deepcopy(policy)
         policy.reset(seed=seeds)
-    if hasattr(policy, "act"):
-        act: Callable[[Any], Any] = policy.act
-        return act
     if not hasattr(policy, "predict"):
         called: Callable[[Any], Any] = policy
         return called

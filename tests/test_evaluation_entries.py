@@ -92,6 +92,24 @@ def test_a_callable_gets_observations_and_nothing_else() -> None:
     assert seen == [["last_increment", "last_reward", "pulls", "reward_sum"]] * 30
 
 
+class Explorer:
+    """A learner whose ``act`` is for training, with arguments of its own."""
+
+    def act(self, observation: Any, epsilon: float) -> Any:
+        raise NotImplementedError
+
+    def predict(
+        self, observation: Any, state: Any, episode_start: Any, deterministic: bool
+    ) -> tuple[Any, Any]:
+        return np.ones(len(observation["pulls"]), dtype=np.int64), state
+
+
+def test_a_policy_is_asked_by_predict_whatever_else_it_has() -> None:
+    for policy in (Explorer(), Explorer, Entry(factory=Explorer)):
+        run = evaluate(policy, IMPROVING, **IMPROVING_PAIR)
+        assert_allclose(run.episodes["expected_return"], [80.5] * 2, rtol=1e-14)
+
+
 class Recurrent:
     """Arm t mod k: t is kept in the state that the evaluation carries."""
 

@@ -331,6 +331,29 @@ def test_plot_draws_a_line_and_a_band_per_policy(plt: Any, given: bool) -> None:
     figure.canvas.draw()  # it can be shown
 
 
+def test_curves_are_a_row_per_policy_episode_and_checkpoint() -> None:
+    pytest.importorskip("pandas")
+    policies = {"first": FixedArm(0), "second": FixedArm(1)}
+    comparison = compare(policies, IMPROVING, num_episodes=2, checkpoints=(20, 5, 30), **TRAP)
+    frame = comparison.curves_to_pandas()
+    assert list(frame.columns) == ["policy", "episode", "step", "regret"]
+    assert frame["policy"].tolist() == ["first"] * 6 + ["second"] * 6
+    assert frame["episode"].tolist() == [0, 0, 0, 1, 1, 1] * 2
+    assert frame["step"].tolist() == [5, 20, 30] * 4
+    # min(n/10, 1) pays 1.5 in 5 steps and 15.5 in 20, 0.1 throughout 0.5 and 2; 30 is never.
+    expected = [0.0, 0.0, math.nan] * 2 + [1.0, 13.5, math.nan] * 2
+    assert_allclose(frame["regret"], expected, rtol=1e-12, atol=1e-12)
+
+
+def test_curves_of_nothing_are_no_rows() -> None:
+    pytest.importorskip("pandas")
+    unseen = compare({"first": FixedArm(0)}, IMPROVING, num_episodes=2, **TRAP)
+    for comparison in (unseen, Comparison({})):
+        frame = comparison.curves_to_pandas()
+        assert list(frame.columns) == ["policy", "episode", "step", "regret"]
+        assert len(frame) == 0
+
+
 def test_plot_without_checkpoints_is_refused_and_opens_nothing(plt: Any) -> None:
     comparison = compare({"robin": RoundRobin()}, IMPROVING, num_episodes=2, **TRAP)
     with pytest.raises(ValueError, match="`checkpoints` must hold at least one step for a plot"):

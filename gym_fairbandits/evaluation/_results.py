@@ -205,6 +205,27 @@ class Comparison:
             frames.append(pd.DataFrame(columns))
         return pd.concat(frames, ignore_index=True)
 
+    def curves_to_pandas(self) -> pd.DataFrame:
+        """Return a row per policy, episode and checkpoint: the regret so far (needs ``eval``).
+
+        The columns are ``policy``, ``episode``, ``step`` and ``regret``, which is NaN after an
+        episode's end. There are no rows without ``checkpoints``.
+        """
+        import pandas as pd
+
+        frames = [pd.DataFrame({"policy": [], "episode": [], "step": [], "regret": []})]
+        for name, run in self.evaluations.items():
+            episodes, moments = run.regret_curves.shape
+            columns: dict[str, Any] = {
+                "policy": name,
+                "episode": np.repeat(np.arange(episodes), moments),
+                "step": np.tile(np.array(run.checkpoints, dtype=np.int64), episodes),
+                "regret": run.regret_curves.ravel(),
+            }
+            frames.append(pd.DataFrame(columns))
+        rows = [frame for frame in frames if len(frame)]  # pandas warns of empty ones
+        return pd.concat(rows, ignore_index=True) if rows else frames[0]
+
     def to_csv(self, path: str | Path) -> None:
         """Write :meth:`to_pandas` to a file."""
         self.to_pandas().to_csv(path, index=False)

@@ -235,7 +235,10 @@ def test_after_so_many_steps_every_arm_is_near_its_potential(seed: int) -> None:
         (lambda: bounds.egal_gap_regret(4, 2, 9, math.nan, 1), "`min_gap` must be finite"),
         (lambda: bounds.egal_gap_regret(4, 2, 9, 0.1, -1), "`max_gap` must be at least 0"),
         (lambda: bounds.egal_regret(4, 5, 9), "`num_users` must be at most 4, got 5"),
-        (lambda: bounds.egal_worst_case_regret(5, 3, 9), "2 \\* num_users = 6 for the lower bound, got 5"),
+        (
+            lambda: bounds.egal_worst_case_regret(5, 3, 9),
+            "2 \\* num_users = 6 for the lower bound, got 5",
+        ),
         (lambda: bounds.egal_worst_case_regret(100, 1, 9), "`steps` must be at least .* = 49.5"),
         (lambda: bounds.bad_event_probability(4, 2, 0), "`block` must be at least 1, got 0"),
         (lambda: bounds.capacity_regret(4, 5, 2, 9, 0.1, 1), "`capacity` must divide"),

@@ -139,7 +139,7 @@ def test_a_key_that_is_not_observed_is_told_with_those_that_are() -> None:
     # What a policy of its own misses elsewhere has nothing to do with the observation.
     for key in ("pulls", 3):
         with pytest.raises(EvaluationError, match=rf"episode 0: KeyError: {key!r}$"):
-            evaluate(lambda seen, key=key: {}[key], EGAL, num_episodes=1)  # type: ignore[misc]
+            evaluate(lambda seen, key=key: {}[key], EGAL, num_episodes=1)
 
 
 class Model:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gym_fairbandits._checks import checked_choice, checked_int
 from gym_fairbandits.datasets import _synthetic
+from gym_fairbandits.datasets._fields import Blocks, Chunk, Fields, chunks
 from gym_fairbandits.datasets._recorded import (
     PathLike,
     Recorded,
@@ -18,10 +19,6 @@ from gym_fairbandits.datasets._recorded import (
     is_synthetic,
 )
 from gym_fairbandits.datasets._records import (
-    Blocks,
-    Chunk,
-    Fields,
-    chunks,
     csv_layout,
     delimited_blocks,
     json_blocks,

@@ -11,6 +11,7 @@ import numpy as np
 
 from gym_fairbandits._checks import checked_choice, checked_int
 from gym_fairbandits.datasets import _synthetic
+from gym_fairbandits.datasets._fields import Chunk, Fields, chunks
 from gym_fairbandits.datasets._recorded import (
     PathLike,
     Recorded,
@@ -20,14 +21,7 @@ from gym_fairbandits.datasets._recorded import (
     existing,
     is_synthetic,
 )
-from gym_fairbandits.datasets._records import (
-    Chunk,
-    Fields,
-    Layout,
-    chunks,
-    csv_layout,
-    delimited_blocks,
-)
+from gym_fairbandits.datasets._records import Layout, csv_layout, delimited_blocks
 from gym_fairbandits.datasets._streams import Stream, open_member, open_path, opened_zip
 
 __all__ = ["movielens", "synthetic_movielens"]

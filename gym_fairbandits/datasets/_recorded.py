@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gym_fairbandits.arms import Empirical
-from gym_fairbandits.datasets._records import Chunk, Fields
+from gym_fairbandits.datasets._fields import Chunk, Fields
 from gym_fairbandits.datasets._synthetic import LABEL
 
 if TYPE_CHECKING:

@@ -12,181 +12,26 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
-from numbers import Real
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gym_fairbandits.datasets._fields import EXACT, MISSING, Blocks, Chunk, Fields, shortened
 from gym_fairbandits.datasets._streams import Stream
 
 __all__ = [
-    "Blocks",
-    "Chunk",
-    "Fields",
     "Layout",
-    "chunks",
+    "check_columns",
     "csv_layout",
     "delimited_blocks",
     "json_blocks",
     "parquet_blocks",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-_MISSING = ("", "NA", "NaN", "None", "NULL", "nan", "null")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 _HEXADECIMAL = re.compile(rb"(?<![0-9A-Za-z])0[xX]")  # an integer to pyarrow
-_EXACT = 2**53  # from here on, different integers are the same float
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
-# --- What is wanted of a record ------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Fields:
-    """The two columns that are wanted.
-
-    Attributes:
-        id: Name of the column with an integer.
-        value: Name of the column with a finite number.
-        optional: Whether either may be missing (empty, null, NaN).
-        low: The least value allowed.
-        high: The greatest value allowed.
-    """
-
-    id: str
-    value: str
-    optional: bool = False
-    low: float = -math.inf
-    high: float = math.inf
-
-    def pair(self, place: str, identity: Any, value: Any) -> tuple[int, float, bool]:
-        """Return the id, the value, and whether both are there, of one record.
-
-        Args:
-            place: File and line, for the messages.
-            identity: What the record holds as its id: a number, a text or None.
-            value: What it holds as its value.
-
-        Raises:
-            ValueError: If either is not what it should be; names place, column and value.
-        """
-        missing = [_is_missing(found) and self.optional for found in (identity, value)]
-        number = 0 if missing[0] else _integer(identity)
-        if number is None:
-            rounded = "" if not _EXACT <= abs(_real(identity)) < 2**63 else ", exact, not a float"
-            _refuse(place, self.id, f"an integer of 64 bits{rounded}", identity)
-        real = math.nan if missing[1] else _real(value)
-        if not (missing[1] or self.allows(np.array([real]))):
-            _refuse(place, self.value, self._rule(), value)
-        return number, real, not any(missing)
-
-    def allows(self, values: Floats) -> bool:
-        """Return whether all values are finite and within the bounds."""
-        return bool((np.isfinite(values) & (values >= self.low) & (values <= self.high)).all())
-
-    def _rule(self) -> str:
-        bounds = math.isfinite(self.low) or math.isfinite(self.high)
-        return f"a number from {self.low:g} to {self.high:g}" if bounds else "a finite number"
-
-
-class Chunk(NamedTuple):
-    """Some records in a row; three arrays of shape ``(n,)``.
-
-    Attributes:
-        ids: int64; 0 where missing.
-        values: float64; anything where missing.
-        known: Whether both the id and the value are there; bool.
-    """
-
-    ids: Ints
-    values: Floats
-    known: Bools
-
-    def first(self, number: int | None) -> Chunk:
-        """Return the first ``number`` records, or all of them."""
-        return Chunk(self.ids[:number], self.values[:number], self.known[:number])
-
-
-def _is_missing(found: Any) -> bool:
-    if isinstance(found, str):
-        return found.strip() in _MISSING
-    return found is None or (isinstance(found, float) and math.isnan(found))
-
-
-def _integer(found: Any) -> int | None:
-    """Return what was found as an int64, also if it is spelt ``"12"`` or ``12.0``; else None.
-
-    Floats must be below 2^53: beyond, they may be rounded, and two ids become one.
-    """
-    number: int | None
-    if isinstance(found, str) and len(found) <= 32 and _INTEGER.fullmatch(found.strip()):
-        number = int(found)
-    elif isinstance(found, int) and not isinstance(found, bool):
-        number = found
-    else:
-        real = _real(found)
-        number = int(real) if real.is_integer() and abs(real) < _EXACT else None
-    return number if number is not None and -(2**63) <= number < 2**63 else None
-
-
-def _real(found: Any) -> float:
-    """Return what was found as a float; NaN if it is no number."""
-    if isinstance(found, str):
-        return float(found) if _NUMBER.fullmatch(found.strip()) else math.nan
-    if isinstance(found, bool) or not isinstance(found, Real):
-        return math.nan
-    try:
-        return float(found)
-    except OverflowError:
-        return math.nan
-
-
-def _refuse(place: str, column: str, rule: str, found: Any) -> NoReturn:
-    raise ValueError(f"{place}, column `{column}`: must be {rule}, got {_short(repr(found))}")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _paired(fields: Fields, records: Iterable[tuple[str, Any, Any]]) -> Chunk:
-    """Return the chunk of some records, given with their places, one by one."""
-    pairs = [fields.pair(*record) for record in records]
-    ids, values, known = zip(*pairs, strict=True) if pairs else ((), (), ())
-    return Chunk(
-        np.array(ids, dtype=np.int64),
-        np.array(values, dtype=np.float64),
-        np.array(known, dtype=np.bool_),
-    )
-
-
-# A block as pyarrow parsed it, or None, and its records one by one, which are parsed if it is None.
-Blocks: TypeAlias = Iterator[tuple[Chunk | None, Iterable[tuple[str, Any, Any]]]]
-
-
-def chunks(blocks: Blocks, fields: Fields, most: int | None = None) -> Iterator[Chunk]:
-    """Yield the records of some blocks, the first ``most`` or all of them.
-
-    Raises:
-        ValueError: If one of these holds what :meth:`Fields.pair` refuses; what comes after them
-            is not looked at.
-    """
-    for parsed, records in blocks:
-        chunk = _paired(fields, islice(records, most)) if parsed is None else parsed.first(most)
-        yield chunk
-        if most is not None:
-            most -= len(chunk.ids)
-            if not most:
-                return
 
 
 # --- Delimited text ------------------------------------------------------------------------------
@@ -223,7 +68,7 @@ def check_columns(place: str, columns: list[str], fields: Fields) -> None:
     """Raise ``ValueError`` unless each wanted column is there exactly once."""
     for wanted in (fields.id, fields.value):
         if columns.count(wanted) != 1:
-            listed = _short(", ".join(columns))
+            listed = shortened(", ".join(columns))
             raise ValueError(f"{place}: must have one column `{wanted}`, got the columns {listed}")
 
 
@@ -264,7 +109,7 @@ def _parsed_text(block: bytes, layout: Layout, fields: Fields) -> Chunk | None:
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=wanted,
                 column_types=dict(zip(wanted, (pa.int64(), pa.float64()), strict=True)),
-                null_values=_MISSING if fields.optional else (),
+                null_values=MISSING if fields.optional else (),
             ),
         )
     except pa.ArrowInvalid:
@@ -273,7 +118,7 @@ def _parsed_text(block: bytes, layout: Layout, fields: Fields) -> Chunk | None:
         return None  # single colons
     ids, values = table.columns
     if compute.any(compute.is_nan(values)).as_py():
-        return None  # spelt otherwise than `_MISSING`
+        return None  # spelt otherwise than `MISSING`
     return _from_arrow(ids, values, fields)
 
 
@@ -288,8 +133,8 @@ def _text_records(
         if len(record) != len(columns):
             raise ValueError(
                 f"{name}, line {number}: must have {len(columns)} columns "
-                f"({_short(', '.join(columns))}), got {len(record)}: "
-                f"{_short(layout.separator.join(record[:100]))!r}"
+                f"({shortened(', '.join(columns))}), got {len(record)}: "
+                f"{shortened(layout.separator.join(record[:100]))!r}"
             )
         yield f"{name}, line {number}", record[first], record[second]
 
@@ -327,7 +172,7 @@ def json_blocks(stream: Stream, first_line: bytes, fields: Fields) -> Blocks:
         absent = [wanted for wanted in absent if f'"{wanted}"'.encode() not in block]
         yield _parsed_json(block, fields, as_text), _json_records(stream.name, line, block, fields)
     if absent:  # a record may lack a key, since exports leave out nulls; a file may not
-        found = _short(first_line.decode("utf-8", errors="replace").strip())
+        found = shortened(first_line.decode("utf-8", errors="replace").strip())
         raise ValueError(
             f"{stream.name}: must have a column `{absent[0]}`, got records like {found}"
         )
@@ -370,7 +215,7 @@ def _json_records(
             raise ValueError(f"{name}, line {number}: is not JSON: {error}") from error
         if not isinstance(record, dict):
             raise ValueError(
-                f"{name}, line {number}: must be a JSON object, got {_short(repr(record))}"
+                f"{name}, line {number}: must be a JSON object, got {shortened(repr(record))}"
             )
         yield f"{name}, line {number}", record.get(fields.id), record.get(fields.value)
 
@@ -427,7 +272,7 @@ def _integers(ids: Any) -> Any:
 
     if pa.types.is_floating(ids.type):
         doubles = compute.abs(ids.cast(pa.float64()))
-        odd = compute.greater_equal(doubles, float(_EXACT))
+        odd = compute.greater_equal(doubles, float(EXACT))
     elif pa.types.is_integer(ids.type):
         return ids.cast(pa.int64())
     else:

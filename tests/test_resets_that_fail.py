@@ -12,7 +12,7 @@ from gymnasium.utils import seeding
 from helpers_names import EGAL, IMPROVING, Floats
 from numpy.testing import assert_array_equal
 
-from gym_fairbandits.arms import Arms, Bernoulli, Gaussian
+from gym_fairbandits.arms import Adversarial, Arms, Bernoulli, Gaussian
 from gym_fairbandits.curves import Constant, Curve, LinearCap
 
 CURVES = [Constant(0.1), LinearCap(1.0, 3)]
@@ -143,3 +143,41 @@ def test_a_change_of_law_is_the_same_for_any_number_of_rows(num_envs: int) -> No
     assert_array_equal(envs.step(actions)[4]["user_rewards"][0], normals)
     envs.reset(options={"instance": Bernoulli([0.5] * 3), "reset_mask": mask})
     assert_array_equal(envs.step(actions)[4]["user_rewards"][0], last < 0.5)
+
+
+def test_a_generator_of_the_users_gives_the_same_instances_after_a_reset_that_failed() -> None:
+    optima = []
+    for fails in (False, True):
+        env: Any = gym.make(IMPROVING).unwrapped
+        env.np_random = np.random.default_rng(0)
+        if fails:
+            with pytest.raises(RefusedError):
+                env.reset(options={"instance": bad_curves})
+        env.reset()
+        optima.append(env.optimal_return(5))
+    assert optima[0] == optima[1]
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.MT19937])
+def test_what_others_drew_from_a_generator_is_not_drawn_again(bits: Any) -> None:
+    shared = np.random.Generator(bits(3))
+    twin = np.random.Generator(bits(3))
+    env: Any = gym.make(EGAL, instance=Bernoulli([0.5] * 3), num_users=3).unwrapped
+    env.np_random = shared
+    env.reset()
+    env.step(np.arange(3))
+    block = len(env._draws)
+    twin.random(block)
+    assert shared.random() == twin.random()  # a wrapper that plays dice, say
+    env.reset(options={"instance": Gaussian([0.0] * 3)})
+    assert_array_equal(env.step(np.arange(3))[4]["user_rewards"], twin.standard_normal(3))
+
+
+def test_a_law_without_chance_puts_nothing_back() -> None:
+    env: Any = gym.make(EGAL, instance=Adversarial([[0.5] * 3], periodic=True), num_users=3)
+    env.reset(seed=4)
+    env.step(np.arange(3))
+    rng = seeding.np_random(4)[0]
+    assert env.unwrapped.np_random.random() == rng.random()
+    env.reset(options={"instance": Gaussian([0.0] * 3)})
+    assert_array_equal(env.step(np.arange(3))[4]["user_rewards"], rng.standard_normal(3))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from gymnasium.utils import seeding
+from gymnasium.utils.env_checker import data_equivalence
 
 from gym_fairbandits._checks import checked_int
 from gym_fairbandits.envs._core import Floats, Ints
@@ -49,18 +50,33 @@ def fill_draws(generator: np.random.Generator, noise: str | None, out: Floats) -
 
 
 def put_back(
-    generator: np.random.Generator, start: Mapping[str, Any], noise: str | None, used: int
+    generator: np.random.Generator,
+    start: Mapping[str, Any],
+    noise: str | None,
+    count: int,
+    used: int,
 ) -> None:
     """Leave a generator where only the first ``used`` draws of its latest block would have.
+
+    If somebody else has drawn from it since, nothing is put back: their draws must not come again.
 
     Args:
         generator: What the block was drawn from.
         start: The state of its bit generator before the block.
         noise: The kind of the draws.
+        count: How many draws the block has.
         used: How many of them were played.
     """
+    if noise is None:  # nothing was drawn
+        return
+    now = generator.bit_generator.state
     generator.bit_generator.state = start
-    draw_block(generator, noise, used)
+    draw_block(generator, noise, count)
+    if data_equivalence(generator.bit_generator.state, now, exact=True):
+        generator.bit_generator.state = start
+        draw_block(generator, noise, used)
+    else:
+        generator.bit_generator.state = now
 
 
 StreamOf: TypeAlias = Callable[[int], np.random.Generator]  # of a row
@@ -71,7 +87,7 @@ class Seeded(NamedTuple):
 
     Attributes:
         rewards: The generator.
-        seed: Its seed, chosen at random if none was given.
+        seed: Its seed, chosen at random if none was given; -1 for a generator of the user's.
         instances: A generator spawned from it.
     """
 
@@ -156,6 +172,7 @@ class RowStreams:
             used = int(self._next_draw[row])
             if used < self._refill:
                 generator = self._streams_of(row).rewards
-                put_back(generator, self._block_starts[row], self._noise[row], used)
+                start = self._block_starts[row]
+                put_back(generator, start, self._noise[row], self._refill, used)
             self._noise[row] = noise
             self._next_draw[row] = self._refill

@@ -84,10 +84,10 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
         source = (
             self._default_source if pinned is None else self._make_source(pinned, self.num_arms)
         )
-        seeded = self._streams(seed)
+        seeded = self._streams() if seed is None else Seeded.of(seed)
         drawn = self._drawn(source, seeded.instances)  # before anything changes: it may fail
         super().reset()
-        if seeded is not self._seeded:
+        if seed is not None:
             self._seeded = seeded
             self._np_random, self._np_random_seed = seeded.rewards, seeded.seed
             self._drop_draws()
@@ -102,16 +102,15 @@ class BanditEnv(Clocked, gym.Env[Observation, ActT], Generic[ActT, SourceT]):
                 self.render()
         return self._observe(), {}
 
-    def _streams(self, seed: int | None) -> Seeded:
-        """Return the streams of an episode; instances have their own, which no buffer shifts."""
-        if seed is not None:
-            return Seeded.of(seed)
-        if self._seeded is not None and self._seeded.rewards is self.np_random:
-            return self._seeded
-        # Seeded at random, or with a generator of the user's. The instances' stream is spawned at
-        # once: before NumPy 2 a copied generator forgets what it would spawn.
+    def _streams(self) -> Seeded:
+        """Return the running streams; instances have their own, which no buffer shifts."""
         rewards = self.np_random
-        return Seeded(rewards, self.np_random_seed, rewards.spawn(1)[0])
+        if self._seeded is None or self._seeded.rewards is not rewards:
+            # Seeded at random, or with a generator of the user's. The instances' stream is spawned
+            # at once: before NumPy 2 a copied generator forgets what it would spawn.
+            self._seeded = Seeded(rewards, self.np_random_seed, rewards.spawn(1)[0])
+            self._drop_draws()
+        return self._seeded
 
     # --- Frames ---
 

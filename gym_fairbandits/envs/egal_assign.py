@@ -79,7 +79,7 @@ class EgalAssignEnv(EgalProblem, BanditEnv[NDArray[np.int64], ArmSource]):
     ## Arguments
     - ``instance``: a name of :data:`gym_fairbandits.instances.EGALITARIAN`, such a name with
       parameters (``{"name": "gaussian", "variance": 0.1}``), a :class:`gym_fairbandits.arms.Arms`
-      or its dict, or a callable ``(rng, num_users, num_arms) -> Arms``.
+      or its dict, or a callable ``(rng, num_users, num_arms)`` that returns either.
     - ``num_users``: U, at most ``capacity * num_arms``. Who was where is counted: that takes
       8 U K bytes.
     - ``num_arms``: K; ``None`` for the instance's own number, 10 where it has none.
@@ -146,7 +146,8 @@ class EgalAssignEnv(EgalProblem, BanditEnv[NDArray[np.int64], ArmSource]):
 
     def _begin(self, drawn: Arms) -> None:
         if self._next_draw < len(self._draws) and drawn.noise != self._law.noise:
-            put_back(self.np_random, self._block_start, self._law.noise, self._next_draw)
+            block, used = len(self._draws), self._next_draw
+            put_back(self.np_random, self._block_start, self._law.noise, block, used)
             self._drop_draws()
         self._law = drawn
         self._clear()

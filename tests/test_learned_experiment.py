@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from helpers_experiments import everything
 
 import gym_fairbandits.__main__ as cli
 from gym_fairbandits.agents import Greedy, ready
+from gym_fairbandits.arms import Bernoulli
 from gym_fairbandits.evaluation import evaluate, mean_interval
 from gym_fairbandits.experiments.learned import Learned, learner, standing, told
 from gym_fairbandits.experiments.learning import (
@@ -317,3 +320,34 @@ def test_what_is_missing_is_one_line_before_anything_is_written(
     assert not (tmp_path / "run").exists()
     with pytest.raises(ImportError, match="training needs the extra `sb3`"):
         train(IMPROVING, 0, 1, **SIZES)
+
+
+def test_what_json_cannot_hold_is_told_alike_in_every_process(tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"num_arms": np.int64(4), "num_users": 2, "horizon": 10}
+    for instance in (partial(two_level, high=0.9), Bernoulli([0.1, 0.2, 0.3, 0.4])):
+        path = tmp_path / type(instance).__name__  # saved with the suffix of the library
+        trained(SMALL, path, 3, 32, instance=instance, **sizes)
+        before = everything(tmp_path)
+        assert f"{path.name}.zip" in before
+        trained(SMALL, path, 3, 32, instance=deepcopy(instance), **{**sizes, "num_arms": 4})
+        assert everything(tmp_path) == before
+    with pytest.raises(ValueError, match=r"env_kwargs\.instance"):
+        trained(SMALL, tmp_path / "partial", 3, 32, instance=partial(two_level, high=0.8), **sizes)
+
+
+@pytest.mark.parametrize("record", ["", "[]", '{"steps": 96}'])
+def test_a_model_of_which_nothing_is_known_is_refused(record: str, tmp_path: Path) -> None:
+    path = tmp_path / "egal.zip"
+    path.write_bytes(b"a model")
+    path.with_suffix(".json").write_text(record)
+    with pytest.raises(
+        ValueError, match=r"egal\.json must tell how .*egal\.zip was trained, and do"
+    ):
+        trained(SMALL, path, 3)
+    assert path.read_bytes() == b"a model"
+
+
+def two_level(
+    rng: np.random.Generator, num_users: int, num_arms: int, high: float = 0.8
+) -> Bernoulli:
+    return Bernoulli([high] * num_users + [0.5] * (num_arms - num_users))

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -265,6 +266,7 @@ def trained(
     from stable_baselines3 import PPO
 
     torch.set_num_threads(1)  # for what the model plays, too; see `train`
+    path = path if path.suffix else path.with_suffix(".zip")  # as Stable-Baselines3 saves it
     record = path.with_suffix(".json")
     wanted = _as_json(
         {
@@ -275,7 +277,16 @@ def trained(
         }
     )
     if path.exists() and record.exists():
-        different = _differences(json.loads(record.read_text(encoding="utf-8")), wanted)
+        try:
+            held = json.loads(record.read_text(encoding="utf-8"))
+        except ValueError:
+            held = None
+        if not isinstance(held, dict) or not wanted.keys() <= held.keys():
+            raise ValueError(
+                f"{record} must tell how {path} was trained, and does not: delete both, or choose "
+                "another path"
+            )
+        different = _differences(held, wanted)
         if different:
             raise ValueError(
                 f"{path} must hold a model that was trained as asked, got one with "
@@ -297,14 +308,20 @@ def trained(
 
 
 def _as_json(value: Any) -> Any:
-    """Return what JSON makes of a value; of what it cannot hold, the dict form or the name."""
+    """Return what JSON makes of a value; of what it cannot hold, the dict form or the name.
+
+    It must come out the same in every process.
+    """
 
     def told(thing: Any) -> Any:
+        if isinstance(thing, np.generic | np.ndarray):
+            return thing.tolist()
         if hasattr(thing, "to_dict"):
             return thing.to_dict()
-        if hasattr(thing, "__qualname__"):
-            return f"{thing.__module__}.{thing.__qualname__}"
-        return repr(thing)
+        if isinstance(thing, partial):
+            return [thing.func, thing.args, thing.keywords]
+        named = thing if hasattr(thing, "__qualname__") else type(thing)
+        return f"{named.__module__}.{named.__qualname__}"
 
     return json.loads(json.dumps(value, default=told))
 

@@ -322,7 +322,8 @@ def _env_kwargs(options: argparse.Namespace) -> dict[str, Any]:
     """
     kwargs = _named(options.env_kwargs)
     creator = load_env_creator(str(gym.spec(options.env).entry_point))
-    takes = {*inspect.signature(creator).parameters} - {"render_mode"}  # an option of `play`
+    takes = {*inspect.signature(creator).parameters, "max_episode_steps"}
+    takes -= {"render_mode"}  # an option of `play`
     unknown = sorted(set(kwargs) - takes)
     if unknown:
         raise ValueError(f"{options.env} takes the arguments {sorted(takes)}, got {unknown}")

@@ -94,7 +94,9 @@ def check(plan: Plan) -> int | None:
 
 def observed(plan: Plan) -> list[str]:
     """Return the keys of what the policy observes, none if it is no ``Dict``."""
-    space = _Wrapped(plan, 1).envs.single_observation_space
+    rows = _Wrapped(plan, 1)
+    space = rows.envs.single_observation_space
+    rows.close()
     return sorted(space) if isinstance(space, gym.spaces.Dict) else []
 
 

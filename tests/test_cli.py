@@ -164,7 +164,8 @@ def test_arguments_of_the_environment_are_json_or_words() -> None:
         (
             ["play", IMPROVING, "--agent", "greedy", "horizn=1"],
             "ImprovingBandit-v0 takes the arguments ['horizon', 'horizon_known', 'instance', "
-            "'noise_std', 'num_arms', 'render_reveal', 'validate'], got ['horizn']",
+            "'max_episode_steps', 'noise_std', 'num_arms', 'render_reveal', 'validate'], "
+            "got ['horizn']",
         ),
         (["compare", EGAL, "colour=1"], "'objective', 'render_reveal'], got ['colour']"),
         (

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from helpers_evaluation import made
-from helpers_names import IMPROVING
+from helpers_names import EGAL, IMPROVING
 
-from gym_fairbandits.agents import Greedy, RoundRobin
+from gym_fairbandits.agents import Greedy, RoundRobin, UniformRandom
+from gym_fairbandits.arms import Bernoulli
 from gym_fairbandits.curves import Constant
 from gym_fairbandits.evaluation import Comparison, Entry, compare, evaluate
 
@@ -48,6 +49,21 @@ def test_a_long_argument_is_cut_and_a_function_named() -> None:
     many = [{"family": "constant", "value": 0.5}] * 100
     run = evaluate(Greedy(), IMPROVING, num_episodes=1, horizon=3, instance=many)
     assert len(run.played) < 400
+
+
+def test_arms_and_curves_are_shown_by_their_family_and_nothing_of_what_they_hold_is_written() -> (
+    None
+):
+    class Loud(Bernoulli):
+        def __repr__(self) -> str:
+            raise AssertionError("all that it holds")
+
+    run = evaluate(
+        UniformRandom(), EGAL, num_episodes=1, horizon=3, instance=Loud([0.5] * 3), num_users=2
+    )
+    assert run.played.startswith("EgalAssign-v0, horizon=3, instance=Loud(...), num_users=2;")
+    run = evaluate(Greedy(), IMPROVING, num_episodes=1, horizon=3, instance=[Constant(0.5)] * 2)
+    assert "instance=[Constant(...), Constant(...)]" in run.played
 
 
 def test_results_made_by_hand_show_what_they_hold() -> None:

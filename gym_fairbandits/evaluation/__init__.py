@@ -39,7 +39,18 @@ __all__ = [
 ]
 
 _MOST_ENVS = 100  # side by side, unless told otherwise
-_SHORT = Repr()  # of arguments in a line
+
+
+class _Short(Repr):
+    """Arguments in a line: of curves and arms, which may hold much, the family only."""
+
+    def repr_instance(self, x: object, level: int) -> str:
+        if hasattr(x, "family"):
+            return f"{type(x).__name__}(...)"
+        return super().repr_instance(x, level)
+
+
+_SHORT = _Short()
 _SHORT.maxstring = _SHORT.maxother = 60
 
 

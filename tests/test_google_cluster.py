@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,9 @@ USAGE_FILES: dict[str, Callable[[], bytes]] = {
     "parquet with float ids": lambda: usage_parquet(types=(pa.float64(), pa.float64())),
     "parquet with NaN": lambda: usage_parquet(NAN_USAGE),
     "parquet in single precision": lambda: usage_parquet(types=(pa.int32(), pa.float32())),
+    "parquet with decimals": lambda: usage_parquet(
+        [(m and Decimal(m), c) for m, c in USAGE], (pa.decimal128(20, 0), pa.float64())
+    ),
     "parquet with texts": lambda: usage_parquet(
         [(m and str(m), c and str(c)) for m, c in USAGE], (pa.string(), pa.string())
     ),

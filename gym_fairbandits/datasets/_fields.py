@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -105,8 +106,8 @@ def _integer(found: Any) -> int | None:
     number: int | None
     if isinstance(found, str) and len(found) <= 32 and _INTEGER.fullmatch(found.strip()):
         number = int(found)
-    elif isinstance(found, int) and not isinstance(found, bool):
-        number = found
+    elif isinstance(found, int | Decimal) and not isinstance(found, bool):
+        number = int(found) if found == found // 1 else None
     else:
         real = _real(found)
         number = int(real) if real.is_integer() and abs(real) < EXACT else None
@@ -117,7 +118,7 @@ def _real(found: Any) -> float:
     """Return what was found as a float; NaN if it is no number."""
     if isinstance(found, str):
         return float(found) if _NUMBER.fullmatch(found.strip()) else math.nan
-    if isinstance(found, bool) or not isinstance(found, Real):
+    if isinstance(found, bool) or not isinstance(found, Real | Decimal):
         return math.nan
     try:
         return float(found)

@@ -273,7 +273,7 @@ def _integers(ids: Any) -> Any:
     if pa.types.is_floating(ids.type):
         doubles = compute.abs(ids.cast(pa.float64()))
         odd = compute.greater_equal(doubles, float(EXACT))
-    elif pa.types.is_integer(ids.type):
+    elif pa.types.is_integer(ids.type) or pa.types.is_decimal(ids.type):
         return ids.cast(pa.int64())
     else:
         odd = compute.match_substring_regex(ids, "[xX]")

@@ -9,7 +9,7 @@ from gym_fairbandits._checks import checked_choice, checked_float, checked_int
 from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation, checked_horizon, total_steps
-from .egalitarian import check_room, groups_of_users, top_arms, ucb_index
+from .egalitarian import check_enough_arms, groups_of_users, top_arms, ucb_index
 
 __all__ = ["PhasedElimination"]
 
@@ -90,7 +90,7 @@ class PhasedElimination(Agent):
                 serve all.
         """
         fewest = groups_of_users(num_users, self.capacity)
-        check_room(fewest, num_users, num_arms, self.capacity)
+        check_enough_arms(fewest, num_users, num_arms, self.capacity)
         shared = np.arange(1, self.capacity + 1)
         return shared[-(-num_users // shared) <= num_arms]
 

@@ -12,7 +12,14 @@ from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation
 
-__all__ = ["EgalUCB", "RotatingAgent", "check_room", "groups_of_users", "top_arms", "ucb_index"]
+__all__ = [
+    "EgalUCB",
+    "RotatingAgent",
+    "check_enough_arms",
+    "groups_of_users",
+    "top_arms",
+    "ucb_index",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,7 +71,7 @@ def groups_of_users(num_users: int, capacity: int) -> int:
     return num_users // capacity
 
 
-def check_room(arms_per_step: int, num_users: int, num_arms: int, capacity: int) -> None:
+def check_enough_arms(arms_per_step: int, num_users: int, num_arms: int, capacity: int) -> None:
     """Refuse to play ``arms_per_step`` different arms where there are only ``num_arms``.
 
     Raises:
@@ -167,7 +174,7 @@ class RotatingAgent(Agent):
         if self._room != room:
             num_rows, num_users, *_ = room
             sets = num_rows, self.num_groups(num_users)
-            check_room(self._arms_per_step(num_users), num_users, num_arms, self.capacity)
+            check_enough_arms(self._arms_per_step(num_users), num_users, num_arms, self.capacity)
             if self._sets.shape != sets:
                 self._sets = np.zeros(sets, dtype=np.int64)
                 self._chosen_at = np.full(num_rows, -1, dtype=np.int64)

@@ -11,7 +11,7 @@ from gym_fairbandits._checks import checked_float, checked_int
 from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation
-from .egalitarian import check_room, top_arms, ucb_index
+from .egalitarian import check_enough_arms, top_arms, ucb_index
 
 __all__ = ["CombinatorialUCB", "PoorestFirst", "StepwiseUCB"]
 
@@ -63,7 +63,7 @@ class StepwiseUCB(Agent):
         num_users = user_reward_sum.shape[1]
         together = min(self.capacity, num_users)
         count = -(-num_users // together)
-        check_room(count, num_users, pulls.shape[1], self.capacity)
+        check_enough_arms(count, num_users, pulls.shape[1], self.capacity)
         steps = pulls.sum(axis=1) // count
         index = ucb_index(observation["reward_sum"], pulls, steps, self.c, self.sigma)
         slots = np.repeat(top_arms(index, count), together, axis=1)[:, :num_users]

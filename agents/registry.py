@@ -136,11 +136,11 @@ def make(name: str, env: Any = None, **kwargs: Any) -> Agent:
     Args:
         name: As :func:`available` lists it, or ``"module:name"`` if importing a module of yours
             registers it.
-        env: The environment that will run, scalar or vector, one that the agent plays if any are
-            known to play it. It is asked for those parameters
-            that ``kwargs`` leaves out: oracles get the environment itself, horizon-aware agents
-            the length of its episodes (as ``horizon``), and the others the ``capacity`` of its
-            arms. Nothing else of it reaches the agent.
+        env: The environment that will run, scalar or vector; if its ``spec`` has an id that
+            agents are registered for, the agent must be one of them. It is asked for those
+            parameters that ``kwargs`` leaves out: oracles get the environment itself,
+            horizon-aware agents the length of its episodes (as ``horizon``), and the others the
+            ``capacity`` of its arms. Nothing else of it reaches the agent.
         **kwargs: Parameters of the agent.
 
     Raises:

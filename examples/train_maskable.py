@@ -61,7 +61,8 @@ def main() -> None:
         batch_size=800,
         n_epochs=5,
         learning_rate=1e-3,
-        gamma=EGAL.gamma_unknown,  # episodes are truncated
+        # Episodes are truncated; a decision is one user's, a step has as many as users.
+        gamma=EGAL.gamma_unknown ** (1 / arguments.num_users),
         seed=arguments.seed,
         device="cpu",
     )

@@ -21,7 +21,7 @@ from gym_fairbandits import curves as curve_families
 from gym_fairbandits._checks import checked_int
 from gym_fairbandits._grid import FAMILIES, CurveGrid
 from gym_fairbandits.arms import Arms
-from gym_fairbandits.arms.base import check_arms
+from gym_fairbandits.arms.base import check_law
 from gym_fairbandits.curves import Curve, check_improving
 from gym_fairbandits.instances import (
     CONCAVE_FAMILIES,
@@ -228,7 +228,7 @@ class _FixedArms(ArmSource):
 
 
 class _DrawnArms(ArmSource):
-    """Arms that a callable ``(rng, *arguments) -> Arms`` draws for each episode."""
+    """Arms that a callable ``(rng, *arguments)`` draws for each episode, or their dict form."""
 
     redrawn = True
 
@@ -249,7 +249,7 @@ class _DrawnArms(ArmSource):
         if not isinstance(arms, Arms):
             raise TypeError(f"`instance` must return an `Arms` or its dict form, got {arms!r}")
         if self._arguments:  # of a user's; the named instances' own laws have checked themselves
-            check_arms(arms)
+            check_law(arms)
         _check_count(arms.num_arms, self.num_arms)
         _check_length(arms, self._horizon)
         return arms
@@ -263,7 +263,7 @@ def egal_source(
     Args:
         instance: A name of :data:`gym_fairbandits.instances.EGALITARIAN`, a dict of a name and
             parameters, an ``Arms`` or its dict form, or a callable
-            ``(rng, num_users, num_arms) -> Arms``.
+            ``(rng, num_users, num_arms)`` that returns either.
         num_users: U.
         num_arms: K, or ``None`` for the instance's own (10 where it has none).
         horizon: The episode's steps: the default of ``steps``.
@@ -290,7 +290,7 @@ def egal_source(
             return _DrawnArms(draw, trial.num_arms, horizon)
         instance = build(**arguments)
     if isinstance(instance, Arms):
-        check_arms(instance)
+        check_law(instance)
         _check_count(instance.num_arms, num_arms)
         _check_length(instance, horizon)
         return _FixedArms(instance)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gym_fairbandits._checks import add_family, checked_row, family_of, made_from_dict
 
-__all__ = ["Arms", "Noise", "check_arms", "from_dict"]
+__all__ = ["Arms", "Noise", "check_law", "from_dict"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -117,7 +117,7 @@ class Arms(ABC):
     __hash__ = None  # type: ignore[assignment]
 
 
-def check_arms(arms: Arms) -> None:
+def check_law(arms: Arms) -> None:
     """Refuse a law that environments would play wrongly: its ``noise`` and its ``means``.
 
     Raises:

@@ -286,20 +286,22 @@ def _claim(folder: Path, experiment: Experiment) -> None:
     if config.exists():
         held = _read(config)
         if not isinstance(held, dict):
-            raise ExperimentError(f"{config} is no configuration; choose another --output")
+            raise ExperimentError(f"{config} is no configuration; choose another folder (--output)")
         different = sorted(key for key in identity if held.get(key) != identity[key])
         if different:
             what = _first_difference(held.get(different[0]), identity[different[0]])
             raise ExperimentError(
                 f"{folder} holds another configuration ({different[0]}: {what}); "
-                "choose another --output"
+                "choose another folder (--output)"
             )
         earlier = held.get("versions", [])
         if versions[0] in earlier:
             return
         versions = [*earlier, *versions]  # results may stem from any of them
     elif folder.exists() and any(not name.startswith(_PARTIAL) for name in os.listdir(folder)):
-        raise ExperimentError(f"{folder} holds files of something else; choose another --output")
+        raise ExperimentError(
+            f"{folder} holds files of something else; choose another folder (--output)"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(config, (json.dumps({**identity, "versions": versions}, indent=2) + "\n").encode())
 

@@ -19,6 +19,7 @@ class RowAccounts:
 
     Attributes:
         num_envs: The number of rows.
+        horizon: Steps after which the environment itself ends an episode.
         max_episode_steps: Steps after which an episode is truncated, or ``None``.
     """
 

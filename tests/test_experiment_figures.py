@@ -10,6 +10,7 @@ from helpers_experiments import tiny
 from gym_fairbandits.experiments.runner import run
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("polars")
 
 UPPER = "32k (Theorem 4 as stated, Algorithm 1 at most)"
 LOWER = {

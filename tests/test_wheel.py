@@ -15,6 +15,7 @@ from helpers_checkout import AGENTS, PACKAGE, ROOT, python_files
 import gym_fairbandits
 
 pytestmark = pytest.mark.slow
+pytest.importorskip("build")
 
 
 def run(*command: str | Path, cwd: Path) -> str:

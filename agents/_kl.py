@@ -1,4 +1,4 @@
-"""Upper confidence bounds from Kullback-Leibler divergences (Garivier and Cappe 2011)."""
+"""Upper confidence bounds from Kullback-Leibler divergences (Garivier and Cappé 2011)."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class UCB1(Agent):
 
 
 class KLUCB(Agent):
-    """KL-UCB of Garivier and Cappe (2011, Algorithm 1): the highest mean that is still plausible.
+    """KL-UCB of Garivier and Cappé (2011, Algorithm 1): the highest mean that is still plausible.
 
     Pulls every arm once, then the arm of the highest
     ``max{q: n kl(mean, q) <= ln t + c ln ln t}``: n pulls of the arm, t the number of the step

@@ -99,7 +99,7 @@ class EgalKLUCB(IndexRotation):
     """Per block, the U arms of the highest KL-UCB index.
 
     The index of an arm with n plays after t steps is the largest q with
-    ``n kl(mean, q) <= ln t + c ln ln t``, infinite if it was never played (Garivier and Cappe
+    ``n kl(mean, q) <= ln t + c ln ln t``, infinite if it was never played (Garivier and Cappé
     2011). The Bernoulli kl also serves other rewards in [0, 1]; for rewards beyond take the
     Gaussian one, or rescale them, as ``docs/datasets.md`` shows. Knows neither horizon nor means,
     but the law of the rewards. O(K log K) per block.

@@ -143,7 +143,7 @@ class SlidingWindowUCB(_WindowedAgent):
 
 
 class SlidingWindowThompson(_WindowedAgent):
-    """SW-TS of Trovo, Paladino, Restelli, Gatti (2020): Thompson sampling on the last pulls only.
+    """SW-TS of Trovò, Paladino, Restelli, Gatti (2020): Thompson sampling on the last pulls only.
 
     Draws each arm's mean from ``Beta(1 + S, 1 + n - S)``, S successes in the n pulls of the arm
     among the last w of all, and pulls the highest; ties go to the lowest index. A reward x in

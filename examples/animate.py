@@ -38,7 +38,7 @@ class Arguments:
 
 POLICIES = {
     "Greedy pulls the arm that paid best last: the late bloomer never gets its chance": Greedy,
-    "Algorithm 1 pulls every arm until it has shown its potential": AnytimeImproving,
+    "Algorithm 1 pulls the late bloomer until it has shown its potential": AnytimeImproving,
 }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import checked_choice, checked_float, checked_int
+from gym_fairbandits._checks import checked_choice, checked_float, checked_int, groups_of_users
 from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation, checked_horizon, total_steps
-from .egalitarian import check_enough_arms, groups_of_users, top_arms, ucb_index
+from .egalitarian import check_enough_arms, top_arms, ucb_index
 
 __all__ = ["PhasedElimination"]
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from gym_fairbandits._checks import checked_choice, checked_float, checked_int
+from gym_fairbandits._checks import checked_choice, checked_float, checked_int, groups_of_users
 from gym_fairbandits.spaces import rotation
 
 from .base import Agent, Observation
@@ -16,7 +16,6 @@ __all__ = [
     "EgalUCB",
     "RotatingAgent",
     "check_enough_arms",
-    "groups_of_users",
     "top_arms",
     "ucb_index",
 ]
@@ -58,17 +57,6 @@ def top_arms(index: Floats, count: int) -> Ints:
         return best
     order = np.argsort(-index, axis=-1, kind="stable")
     return order[..., :count]
-
-
-def groups_of_users(num_users: int, capacity: int) -> int:
-    """Return the number of groups of ``capacity`` users.
-
-    Raises:
-        ValueError: If the users cannot be divided so.
-    """
-    if num_users % capacity:
-        raise ValueError(f"`capacity` must divide the number of users, {num_users}, got {capacity}")
-    return num_users // capacity
 
 
 def check_enough_arms(arms_per_step: int, num_users: int, num_arms: int, capacity: int) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "checked_table",
     "family_of",
     "frozen",
+    "groups_of_users",
     "holds_integers",
     "made_from_dict",
 ]
@@ -230,6 +231,17 @@ def frozen(array: ArrayT) -> ArrayT:
     """Return ``array`` after making it read-only: what episodes and users share must not change."""
     array.setflags(write=False)
     return array
+
+
+def groups_of_users(num_users: int, capacity: int) -> int:
+    """Return the number of groups of ``capacity`` users.
+
+    Raises:
+        ValueError: If the users cannot be divided so.
+    """
+    if num_users % capacity:
+        raise ValueError(f"`capacity` must divide the number of users, {num_users}, got {capacity}")
+    return num_users // capacity
 
 
 def check_room(num_users: int, num_arms: int, capacity: int) -> None:

@@ -23,6 +23,7 @@ from gym_fairbandits._checks import (
     checked_float,
     checked_int,
     checked_row,
+    groups_of_users,
 )
 from gym_fairbandits.curves import TOLERANCE, Curve
 from gym_fairbandits.instances import lower_bound_gap
@@ -397,10 +398,8 @@ def capacity_regret(
         ValueError: If a number is outside its range.
     """
     capacity = checked_int("capacity", capacity)
-    num_users = checked_int("num_users", num_users)
-    if num_users % capacity:
-        raise ValueError(f"`capacity` must divide the number of users, {num_users}, got {capacity}")
-    return egal_gap_regret(num_arms, num_users // capacity, steps, min_gap, max_gap)
+    groups = groups_of_users(checked_int("num_users", num_users), capacity)
+    return egal_gap_regret(num_arms, groups, steps, min_gap, max_gap)
 
 
 def _sizes(num_arms: int, num_users: int, steps: int) -> tuple[int, int, int]:
